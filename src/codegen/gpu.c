@@ -307,15 +307,14 @@ static bool covered(CpuCode *e, const TileBlock *b)
     return true;
 }
 
-/* Does LLVM call functions that are not there? */
-static bool calls_outside(CpuCode *e)
+/* LLVM may not call functions that are not there. */
+static void calls_outside(CpuCode *e)
 {
     for (LLVMValueRef f = LLVMGetFirstFunction(e->u->module); f; f = LLVMGetNextFunction(f))
         if (LLVMIsDeclaration(f) && !LLVMGetIntrinsicID(f)) {
             cpu_refuse(e, "%s, which is a function of the library", LLVMGetValueName(f));
-            return true;
+            return;
         }
-    return false;
 }
 
 static bool has_op(const TileBlock *b, TileOp op)
@@ -463,7 +462,7 @@ static void emit_frame(CpuCode *e, const char *name, const GpuFrame *frame)
     if (e->gpu->roles) {
         bind_maps(e, frame->nmaps);
         roles_emit(e);
-    } else {
+    } else if (!gpu_rows_stay(e)) {
         cpu_set_groups(e, LLVMBuildZExt(e->u->builder, gpu_rows_group(e, group), i64_type(e), ""));
         cpu_emit_block(e, &e->k->body);
     }
@@ -519,7 +518,7 @@ static bool emit_kernel(Llvm *u, const TileKernel *k, const char *name, bool ten
     CpuCode e = {.u = u, .k = k, .err = err, .gpu = &gpu};
     Roles roles;
     Chain chain;
-    int n = gpu_rows_begin(&gpu, k);
+    int n = gpu_rows_begin(&gpu, k, tensor && !strcmp(u->machine->cpu, "sm_90a"));
 
     gpu.threads = n ? n : gpu.threads;
     if (gpu.threads > LANES_MOST)
@@ -551,6 +550,7 @@ static bool emit_kernel(Llvm *u, const TileKernel *k, const char *name, bool ten
     if (!e.failed)
         calls_outside(&e);
     frame->shared = e.fixed_bytes;
+    frame->resident = gpu.whole.nstay ? gpu_rows_beside(&e) : frame->resident;
     if (gpu.in_order)
         LLVMSetModuleInlineAsm2(u->module, GPU_IN_ORDER, sizeof GPU_IN_ORDER - 1);
     tile_vary_done(&gpu.vary);

@@ -91,10 +91,12 @@ void gpu_barrier_wait_unless(CpuCode *e, LLVMValueRef over, LLVMValueRef bar, LL
 
 void gpu_barrier_arrive(CpuCode *e, LLVMValueRef bar) { act(e, "mbarrier.arrive.shared::cta.b64 _, [$0];", "r,~{memory}", &bar, 1); }
 
-void gpu_barrier_expect(CpuCode *e, LLVMValueRef bar, int64_t bytes)
+void gpu_barrier_expect_some(CpuCode *e, LLVMValueRef bar, LLVMValueRef bytes)
 {
-    act(e, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}", (LLVMValueRef[]){bar, i32_number(e, bytes)}, 2);
+    act(e, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r,~{memory}", (LLVMValueRef[]){bar, bytes}, 2);
 }
+
+void gpu_barrier_expect(CpuCode *e, LLVMValueRef bar, int64_t bytes) { gpu_barrier_expect_some(e, bar, i32_number(e, bytes)); }
 
 LLVMValueRef gpu_in_block(CpuCode *e, LLVMValueRef at, LLVMValueRef block)
 {
@@ -184,6 +186,14 @@ static void copy_tensor(CpuCode *e, const char *instruction, LLVMValueRef *in, i
     act(e, sb_str(&text), sb_str(&constraints), in, before + rank);
     sb_done(&text);
     sb_done(&constraints);
+}
+
+void gpu_bulk_load(CpuCode *e, LLVMValueRef to, LLVMValueRef from, LLVMValueRef bytes, LLVMValueRef bar)
+{
+    from = LLVMBuildAddrSpaceCast(e->u->builder, from, LLVMPointerTypeInContext(e->u->context, 1), "");
+    from = LLVMBuildPtrToInt(e->u->builder, from, i64_type(e), "");
+    act(e, "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [$0], [$1], $2, [$3];", "r,l,r,r,~{memory}",
+        (LLVMValueRef[]){to, from, bytes, bar}, 4);
 }
 
 void gpu_tensor_load(CpuCode *e, LLVMValueRef to, LLVMValueRef map, LLVMValueRef *at, int rank, LLVMValueRef bar)

@@ -21,6 +21,7 @@ LLVMValueRef gpu_barrier_peek(CpuCode *e, LLVMValueRef bar, LLVMValueRef parity)
 void gpu_barrier_wait_unless(CpuCode *e, LLVMValueRef over, LLVMValueRef bar, LLVMValueRef parity);
 void gpu_barrier_arrive(CpuCode *e, LLVMValueRef bar);
 void gpu_barrier_expect(CpuCode *e, LLVMValueRef bar, int64_t bytes);  /* arrive, and so many bytes are to come */
+void gpu_barrier_expect_some(CpuCode *e, LLVMValueRef bar, LLVMValueRef bytes);        /* an i32 */
 /* The same between the blocks of a cluster: `at` is an address in the memory of any of them, as gpu_in_block gives it. */
 LLVMValueRef gpu_in_block(CpuCode *e, LLVMValueRef at, LLVMValueRef block);    /* what lies at `at` here, in that block */
 void gpu_cluster_barrier(CpuCode *e);                   /* of all threads of all blocks; says nothing of what they wrote */
@@ -35,6 +36,8 @@ void gpu_named_arrive(CpuCode *e, LLVMValueRef id, int threads);       /* the sa
 
 void gpu_keep_registers(CpuCode *e, int n, bool more);  /* so many for each thread from here on, more or fewer than it had; whole warpgroups */
 
+/* So many bytes, an i32, that lie side by side at a multiple of 16, into shared memory, which `bar` counts. */
+void gpu_bulk_load(CpuCode *e, LLVMValueRef to, LLVMValueRef from, LLVMValueRef bytes, LLVMValueRef bar);
 /* Tensor copies: `at` are coordinates, the innermost first. */
 void gpu_tensor_load(CpuCode *e, LLVMValueRef to, LLVMValueRef map, LLVMValueRef *at, int rank, LLVMValueRef bar);
 /* To the same place of each block whose bit is in `blocks`, an i16, and to the barrier there. */

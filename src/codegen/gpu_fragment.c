@@ -556,7 +556,7 @@ static LLVMValueRef owns(CpuCode *e, const Fragment *f)
     LLVMBuilderRef b = e->u->builder;
     int64_t all = f->side[0] ? (int64_t)f->extent[0] / f->side[0] * (f->extent[1] / f->side[1]) : (int64_t)f->high * f->wide * GPU_WARP;
 
-    return all < e->gpu->threads && !f->chunk ? LLVMBuildICmp(b, LLVMIntULT, e->gpu->thread, i32_number(e, all), "") : NULL;
+    return all < e->gpu->threads && !f->whole ? LLVMBuildICmp(b, LLVMIntULT, e->gpu->thread, i32_number(e, all), "") : NULL;
 }
 
 /* Memory is written once: what is stored may have been loaded from there. */

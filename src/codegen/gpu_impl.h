@@ -21,7 +21,7 @@ enum { GPU_LEVELS = 26, GPU_WARP = 32 };        /* subtrees that wait in a tree:
  */
 /* A sum over the pieces of a row of which each thread has a part of its own until all of them are gone over. */
 typedef struct LooseSum { const TileNode *tree, *reduce, *push, *total; LLVMValueRef slot; } LooseSum;     /* slot: in order, of all chunks' sums */
-enum { LOOSE_MOST = 8, SENT_MOST = 4, HELD_MOST = 2 };
+enum { LOOSE_MOST = 8, SENT_MOST = 4, HELD_MOST = 2, STAY_MOST = 2, STAY_SLOTS = 2 };
 
 typedef struct WholeRows {
     int32_t rows, columns;
@@ -32,6 +32,7 @@ typedef struct WholeRows {
     int nmeetings;              /* so many so far */
     bool met;                   /* have all of them begun? */
     int run;                    /* elements of a thread that lie side by side: 1, or under fast numerics as many as vectors have */
+    int wide, each;             /* lanes of a thread that lie side by side, 1 or 2 (2: run and halves are 1), and so threads of a chunk, 8 or 4 */
     int64_t pitch;              /* bytes of such a room */
     LLVMValueRef stage;         /* rooms where eight threads turn vectors into elements of their own */
     LLVMValueRef ahead;         /* rooms for pieces of long rows that are under way (gpu_rows_ahead.c); NULL: there are none */
@@ -46,6 +47,11 @@ typedef struct WholeRows {
     const TileNode *held_load[HELD_MOST];       /* the first load of each */
     int nheld;
     bool two_held;              /* is there room for two groups? */
+    const TileNode *stay[STAY_MOST];    /* loads of rows that come to blocks that stay (gpu_rows_stay.c) */
+    int nstay;                  /* 0: a block does one group */
+    LLVMValueRef ring, full;    /* their slots, and the barriers of those; */
+    LLVMValueRef turn;          /* a slot for the number of the row at hand among the block's; */
+    LLVMValueRef sent_for;      /* an i1: are rows sent for? */
     LooseSum loose[LOOSE_MOST];
     int nloose;
     int most;                   /* those are in order: chunks of a row at most; 0: in any order */
@@ -88,7 +94,7 @@ typedef struct Fragment {
     int32_t extent[2];
     int side[2];                /* 0: of matrix units, or whole rows */
     int run[2];                 /* so many of a side lie side by side */
-    int chunk;                  /* of whole rows: elements of a chunk; else 0 */
+    int whole;                  /* of whole rows: a thread's registers; else 0 */
     int high, wide;             /* warps above each other, side by side */
     int rows, columns;          /* 16-row and 8-column pieces of a warp; four registers each. columns 0: a column, two registers for 16 rows */
 } Fragment;
@@ -143,7 +149,7 @@ Warp gpu_warp(CpuCode *e, const Fragment *f);
 bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f);        /* false: no tile of this shape lies so */
 static inline int gpu_registers(const Fragment *f)
 {
-    return f->chunk ? f->chunk / GPU_OCTET : f->side[0] ? f->side[0] * f->side[1] : f->columns ? 4 * f->rows * f->columns : 2 * f->rows;
+    return f->whole ? f->whole : f->side[0] ? f->side[0] * f->side[1] : f->columns ? 4 * f->rows * f->columns : 2 * f->rows;
 }
 Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number);
 /* The register of v's fragment that is this spot, if it goes with the one at hand; -1. */
@@ -219,11 +225,12 @@ int chain_guess(CpuCode *e, const Cluster *c, const Fragment *f, LLVMValueRef th
 void chain_wait_within(CpuCode *e);                     /* before the last of such elements: the late product is waited for */
 
 /* ---- gpu_rows.c: whole rows in registers ---- */
-int gpu_rows_begin(GpuCode *g, const TileKernel *k);
+int gpu_rows_begin(GpuCode *g, const TileKernel *k, bool stay);     /* stay: blocks may */
 int gpu_rows_beside(const CpuCode *e);    /* threads, where the kernel's tiles are whole rows; 0: they are not */
 void gpu_rows_memory(CpuCode *e);                       /* what the walks need of the group's memory */
 LLVMValueRef gpu_rows_group(CpuCode *e, LLVMValueRef block);    /* the group's number, of that of a block of threads */
 bool gpu_rows_refuse(CpuCode *e, bool tensor);          /* does the schedule ask for what cannot be done here? */
+bool gpu_rows_stay(CpuCode *e);                         /* all of such a kernel whose blocks stay; false: they do not */
 void gpu_rows_apart(CpuCode *e, const Cluster *c);      /* before a cluster that all blocks of a row do, each for itself */
 Spot gpu_rows_spot(CpuCode *e, int number);
 bool gpu_has_whole_rows(const CpuCode *e, const Cluster *c);

@@ -5,6 +5,11 @@
  * lanes, and lets lanes and chunks go side by side: so a lane of a chunk is a thread, which has every eighth element of it, 32 registers of each tile
  * that is kept.  Lanes meet in registers, and so do the chunks of a row within a warp; those of several warps meet in
  * shared memory, in the balanced tree that 9.3 asks for.  Chunks beyond the last are taken to hold the identity, which changes no sum.
+ *
+ * Where rows are gone over in pieces, such a chunk is two: twice the threads have half the registers each, and loops of shorter code, which
+ * instruction caches hold.  The second half of a sum goes on from what the first one hands over: every thread sums its elements from
+ * nothing, then those of the second half once more from there.  Where sums may go in any order, rows of several operands are halved as well:
+ * half the registers, and twice as many warps that wait for memory.
  */
 #include "codegen/gpu_rows.h"
 
@@ -34,8 +39,10 @@ void gpu_rows_memory(CpuCode *e)
         rows_enter_blocks(e);
     if (most)
         rows_held_memory(e);
-    if (most && w->run == 1)
-        w->stage = cpu_buffer(e, e->gpu->threads / GPU_OCTET * w->pitch);
+    if (w->nstay)
+        rows_stay_memory(e);
+    else if (most && w->run == 1)
+        w->stage = cpu_buffer(e, e->gpu->threads / w->each * w->pitch);
     if (w->chunk && !w->held)
         rows_ahead_memory(e);
     if (w->chunk && !w->held && rows_has_loops(e->k, 2) && e->fixed_bytes < TWO_BESIDE)       /* what few groups go over again the L2 cache has */
@@ -44,8 +51,8 @@ void gpu_rows_memory(CpuCode *e)
 
 /* ---- where a thread's elements are ---- */
 
-static LLVMValueRef lane_of(CpuCode *e) { return LLVMBuildAnd(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET - 1), ""); }
-LLVMValueRef rows_octet(CpuCode *e) { return LLVMBuildUDiv(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET), ""); }
+static LLVMValueRef lane_of(CpuCode *e) { return LLVMBuildAnd(e->u->builder, e->gpu->thread, i32_number(e, e->gpu->whole.each - 1), ""); }
+LLVMValueRef rows_octet(CpuCode *e) { return LLVMBuildUDiv(e->u->builder, e->gpu->thread, i32_number(e, e->gpu->whole.each), ""); }
 
 RowPlace rows_place(CpuCode *e)
 {
@@ -58,19 +65,22 @@ RowPlace rows_place(CpuCode *e)
     return (RowPlace){row_wide(e, row), row_wide(e, column), row_wide(e, lane_of(e))};
 }
 
+/* Elements of a thread that lie side by side. */
+static int side_of(const WholeRows *w) { return w->wide > 1 ? w->wide : w->run; }
+
 /* Where a thread's first element of a chunk is, and how far behind it the one in a register. */
-static LLVMValueRef first_of(CpuCode *e, const RowPlace *p) { return cpu_op(e, LLVMMul, p->lane, cpu_number(e, e->gpu->whole.run)); }
+static LLVMValueRef first_of(CpuCode *e, const RowPlace *p) { return cpu_op(e, LLVMMul, p->lane, cpu_number(e, side_of(&e->gpu->whole))); }
 
-static int64_t behind_first(const CpuCode *e, int number)
+int64_t rows_behind_first(const CpuCode *e, int number)
 {
-    int run = e->gpu->whole.run;
+    int side = side_of(&e->gpu->whole);
 
-    return (int64_t)number / run * run * GPU_OCTET + number % run;
+    return (int64_t)number / side * side * e->gpu->whole.each + number % side;
 }
 
 Spot rows_spot(CpuCode *e, const RowPlace *p, int number)
 {
-    LLVMValueRef column = cpu_op(e, LLVMAdd, cpu_op(e, LLVMAdd, p->column, first_of(e, p)), cpu_number(e, behind_first(e, number)));
+    LLVMValueRef column = cpu_op(e, LLVMAdd, cpu_op(e, LLVMAdd, p->column, first_of(e, p)), cpu_number(e, rows_behind_first(e, number)));
 
     return (Spot){.at = {p->row, column}, .strip = -1};
 }
@@ -106,7 +116,7 @@ LLVMValueRef gpu_rows_is_place(CpuCode *e, const TileNode *n, LLVMValueRef *in)
     far = cpu_op(e, LLVMSub, in[1 - k], first);
     is = cpu_compare(e, LLVMIntULT, far, cpu_number(e, e->gpu->whole.columns));
     far = cpu_choose(e, is, LLVMBuildTrunc(b, far, i32_type(e), ""), i32_number(e, -1));
-    return lane_bools(e->u, LLVMBuildICmp(b, LLVMIntEQ, far, i32_number(e, behind_first(e, number)), ""), 1);
+    return lane_bools(e->u, LLVMBuildICmp(b, LLVMIntEQ, far, i32_number(e, rows_behind_first(e, number)), ""), 1);
 }
 
 /* ---- clusters ---- */
@@ -236,13 +246,15 @@ static void forget_column(CpuCode *e)
     e->known.n = kept;
 }
 
-/* Slots by sink and register: of kept tiles and sums in turn all, of other sums one. */
+/* Slots by sink and register: of kept tiles and sums in turn all, of other sums one a lane. */
 typedef LLVMValueRef *Slots;
 
-static int slots_needed(const CpuCode *e, const Sink *s) { return is_reduce(s) && !in_turn(e, s) ? 1 : e->gpu->whole.chunk / GPU_OCTET; }
+static int slots_needed(const CpuCode *e, const Sink *s) { return is_reduce(s) && !in_turn(e, s) ? e->gpu->whole.wide : rows_registers(e); }
 
+/* sum: by sink, of this register's lane. */
 static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMValueRef *sum, LLVMValueRef **raw, const Slots *slot)
 {
+    bool ends = (r + 1) % e->gpu->whole.wide == 0;      /* the thread's last lane? */
     bool vectors = !e->masked || e->gpu->whole.ragged;
     const TileNode *staged = NULL;              /* the first store's elements go to their place at once */
 
@@ -259,9 +271,10 @@ static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMV
             if ((r + 1) % (ROW_VECTOR / row_bytes(row_dtype(s->node))) == 0)
                 rows_store_run(e, s->node, p, raw[i], r);
         } else if (vectors && raw[i] && !staged) {
-            DType dt = row_dtype(staged = s->node);
-            lanes_store(e->u, dt, rows_stage(e), rows_stage_element(e, p, r), cpu_raw(e, s->v, &e->spot), 1);
-            raw[i][r] = NULL;
+            raw[i][r] = cpu_raw(e, s->v, &e->spot);
+            staged = s->node;
+            if (ends)
+                rows_stage_store(e, row_dtype(staged), p, raw[i], r);
         } else if (vectors && raw[i])
             raw[i][r] = cpu_raw(e, s->v, &e->spot);
         else
@@ -271,18 +284,19 @@ static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMV
 
 static void all_registers(CpuCode *e, Cluster *c, const RowPlace *p, const Nears *near, LLVMValueRef **raw, const Slots *slot)
 {
-    LLVMValueRef *sum = tsr_calloc(sizeof *sum * (size_t)c->sinks.n);
+    int wide = e->gpu->whole.wide;
+    LLVMValueRef *sum = tsr_calloc(sizeof *sum * (size_t)(c->sinks.n * wide));          /* by lane and sink */
 
-    for (int r = 0; r < e->gpu->whole.chunk / GPU_OCTET; r++) {
+    for (int r = 0; r < rows_registers(e); r++) {
         e->spot = rows_spot(e, p, r);
         e->gpu->at_register = r;
         rows_take_near(e, near, p, r);
-        one_register(e, c, p, r, sum, raw, slot);
+        one_register(e, c, p, r, &sum[r % wide * c->sinks.n], raw, slot);
         forget_column(e);
     }
     for (int i = 0; i < c->sinks.n; i++)
-        if (sum[i])
-            LLVMBuildStore(e->u->builder, sum[i], slot[i][0]);
+        for (int lane = 0; sum[i] && lane < wide; lane++)
+            LLVMBuildStore(e->u->builder, sum[lane * c->sinks.n + i], slot[i][lane]);
     tsr_free(sum);
 }
 
@@ -359,7 +373,7 @@ static LLVMValueRef largest_exponent(CpuCode *e, Cluster *c, const RowPlace *p, 
 {
     LLVMValueRef most = LLVMConstReal(lane_type(e->u, DT_f32, 1), 0), x;
 
-    for (int r = 0; r < e->gpu->whole.chunk / GPU_OCTET; r++) {
+    for (int r = 0; r < rows_registers(e); r++) {
         e->spot = rows_spot(e, p, r);
         e->gpu->at_register = r;
         rows_take_near(e, near, p, r);
@@ -482,18 +496,18 @@ static LLVMValueRef join_threads(CpuCode *e, const Sink *s, LLVMValueRef x, int 
 /* The elements of a thread, after x. */
 static LLVMValueRef follow(CpuCode *e, const Sink *s, LLVMValueRef x, const Slots slot)
 {
-    for (int r = 0; r < e->gpu->whole.chunk / GPU_OCTET; r++)
+    for (int r = 0; r < rows_registers(e); r++)
         x = join(e, s, x, LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[r], ""));
     return x;
 }
 
-/* What this thread's lane of a chunk adds up to: with two halves the same in the threads of both. */
-static LLVMValueRef lane_sum(CpuCode *e, const Sink *s, const Slots slot)
+/* What a lane of this thread adds up to in a chunk: with two halves the same in the threads of both. */
+static LLVMValueRef lane_sum(CpuCode *e, const Sink *s, const Slots slot, int lane)
 {
     LLVMValueRef none = i32_number(e, -1), second, x, y;
 
     if (!in_turn(e, s)) {
-        x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[0], "");
+        x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[lane], "");
         return e->gpu->whole.halves == 1 ? x : join(e, s, x, gpu_other(e, x, GPU_OCTET, none));
     }
     second = LLVMBuildAnd(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET), "");
@@ -539,17 +553,20 @@ void rows_join_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef
     cpu_loop_end(e, &rows);
 }
 
-/* What the eight threads of a chunk add up to, or of its two halves: the same in all of them. */
+/* What the lanes of a chunk add up to, or of its two halves: ((0+4)+(2+6))+((1+5)+(3+7)), the same in all of its threads. */
 static LLVMValueRef chunk_sum(CpuCode *e, const Sink *s, LLVMValueRef *slot)
 {
-    LLVMValueRef x = lane_sum(e, s, slot);
+    LLVMValueRef x[2];
 
-    for (int by = GPU_OCTET / 2; by; by /= 2)
-        x = join(e, s, x, gpu_other(e, x, by, i32_number(e, -1)));
-    return x;
+    for (int lane = 0; lane < e->gpu->whole.wide; lane++) {
+        x[lane] = lane_sum(e, s, slot, lane);
+        for (int by = e->gpu->whole.each / 2; by; by /= 2)
+            x[lane] = join(e, s, x[lane], gpu_other(e, x[lane], by, i32_number(e, -1)));
+    }
+    return e->gpu->whole.wide > 1 ? join(e, s, x[0], x[1]) : x[0];
 }
 
-/* ((0+4)+(2+6))+((1+5)+(3+7)), then the chunks. */
+/* Chunks, then rows. */
 void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot)
 {
     const WholeRows *w = &e->gpu->whole;
@@ -565,13 +582,13 @@ void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot)
         if (!is_reduce(s))
             continue;
         x = chunk_sum(e, s, slot[i]);
-        x = join_threads(e, s, x, GPU_OCTET * w->halves, GPU_OCTET * span);
+        x = join_threads(e, s, x, w->each * w->halves, w->each * span);
         if (!in_warp) {
             int64_t bytes = (int64_t)w->rows * (w->chunks / w->halves) * row_bytes(lane_dtype(sum_dtype(s)));
             meet[i] = cpu_buffer(e, bytes);
             met += bytes;
         }
-        at = LLVMBuildURem(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET * span), "");
+        at = LLVMBuildURem(e->u->builder, e->gpu->thread, i32_number(e, w->each * span), "");
         if (w->blocks > 1) {
             rows_give(e, s, meet[i], LLVMBuildUDiv(e->u->builder, octet, i32_number(e, span), ""), at, x);
             continue;
@@ -644,7 +661,7 @@ static LLVMValueRef end_of_warp(CpuCode *e)
     LLVMBuilderRef b = e->u->builder;
     LLVMValueRef warp = LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, GPU_WARP), ""), chunk;
 
-    chunk = LLVMBuildMul(b, LLVMBuildAdd(b, warp, i32_number(e, 1), ""), i32_number(e, GPU_WARP / GPU_OCTET), "");
+    chunk = LLVMBuildMul(b, LLVMBuildAdd(b, warp, i32_number(e, 1), ""), i32_number(e, GPU_WARP / e->gpu->whole.each), "");
     chunk = LLVMBuildAdd(b, chunk, rows_first_chunk(e), "");
     return row_wide(e, LLVMBuildMul(b, chunk, i32_number(e, e->gpu->whole.chunk), ""));
 }
@@ -662,7 +679,7 @@ static bool goes_by_warps(const CpuCode *e, const Cluster *c)
 void gpu_walk_rows(CpuCode *e, Cluster *c)
 {
     LLVMBasicBlockRef way[2] = {cpu_block(e), cpu_block(e)}, done = cpu_block(e);
-    int registers = e->gpu->whole.chunk / GPU_OCTET, columns = e->gpu->whole.columns;
+    int registers = rows_registers(e), columns = e->gpu->whole.columns;
     Slots *slot = arena_alloc(&e->gpu->arena, sizeof *slot * (size_t)c->sinks.n);
     LLVMValueRef **raw = arena_alloc(&e->gpu->arena, sizeof *raw * (size_t)c->sinks.n), plain, least;
     bool ragged, held, split;
@@ -686,6 +703,8 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
     least = goes_by_warps(e, c) && !ragged ? end_of_warp(e) : cpu_number(e, ragged ? 1 : columns);
     plain = all_aligned(e, c, cpu_compare(e, LLVMIntSGE, ends.plain, least));
     held = rows_may_take(e, c, &plain);
+    if (e->gpu->whole.nstay && ragged)          /* what is not aligned is copied by elements */
+        plain = LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false);
     split = ragged && e->gpu->whole.rows == 1;
     LLVMBuildCondBr(e->u->builder, plain, way[0], way[1]);
     LLVMPositionBuilderAtEnd(e->u->builder, way[0]);

@@ -1,5 +1,5 @@
 /*
- * gpu_rows.h - what the files of whole rows in registers share (gpu_rows.c, gpu_rows_vectors.c, gpu_rows_ahead.c).
+ * gpu_rows.h - what the files of whole rows in registers share (gpu_rows*.c).
  */
 #ifndef TSR_CODEGEN_GPU_ROWS_H
 #define TSR_CODEGEN_GPU_ROWS_H
@@ -8,7 +8,7 @@
 
 enum { ROW_VECTOR = 16, ROW_WIDEST = 8 };       /* bytes of a vector, and of an element that goes in one */
 
-/* The row of this thread, where its chunk begins, and which of the eight of the chunk it is. */
+/* The row of this thread, where its chunk begins, and which of the chunk's threads it is. */
 typedef struct RowPlace { LLVMValueRef row, column, lane; } RowPlace;
 
 static inline DType row_dtype(const TileNode *access) { return (DType)tile_type(access->in[0])->dtype; }        /* in memory */
@@ -21,9 +21,11 @@ bool rows_has_loops(const TileKernel *k, int often);            /* are rows gone
 
 /* ---- gpu_rows.c ---- */
 int64_t rows_pitch(const WholeRows *w, int64_t bytes);          /* bytes of a chunk in shared memory: those of the next lie on other banks */
-LLVMValueRef rows_octet(CpuCode *e);                            /* this thread's eight */
+LLVMValueRef rows_octet(CpuCode *e);                            /* which of the group's chunks is this thread's */
+static inline int rows_registers(const CpuCode *e) { return e->gpu->whole.chunk / e->gpu->whole.each; }        /* of a tile that a thread has */
 RowPlace rows_place(CpuCode *e);                                /* of this thread */
 Spot rows_spot(CpuCode *e, const RowPlace *p, int number);      /* of the element in a register */
+int64_t rows_behind_first(const CpuCode *e, int number);        /* how far that is from the thread's first one */
 
 /* The threads' sums together, from the slots of each sink: the results of its reductions. */
 void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot);
@@ -34,8 +36,9 @@ void rows_join_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef
 bool rows_may_divide(const CpuCode *e, bool tensor);    /* may a kernel whose schedule says so be done in this way? */
 LLVMValueRef rows_first_chunk(CpuCode *e);              /* of the row, that this block has: an i32 */
 void rows_enter_blocks(CpuCode *e);                     /* what the kernel begins with */
-/* This block's sum of chunk `at` of the row's, an i32, goes to all blocks; thread: this one's number among those that have it, eight at least. */
+/* This block's sum of chunk `at` of the row's, an i32, goes to all blocks; thread: this one's number among those that have it, four at least. */
 void rows_give(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef at, LLVMValueRef thread, LLVMValueRef x);
+void rows_meet_blocks(CpuCode *e);                              /* all blocks have begun; and they do so many rows */
 void rows_await(CpuCode *e, int64_t bytes);             /* so many bytes of sums have come to this block */
 
 /* ---- gpu_rows_loose.c: sums of pieces in any order ---- */
@@ -55,8 +58,8 @@ LLVMValueRef rows_vector_place(CpuCode *e, const TileNode *n, const RowPlace *p,
 /* `at`, or, where vector i of the chunk `further` elements on is past the row's end, the row's first. */
 LLVMValueRef rows_vector_within(CpuCode *e, const TileNode *n, const RowPlace *p, int i, int64_t further, LLVMValueRef at);
 LLVMValueRef rows_stage_vector(CpuCode *e, LLVMValueRef stage, const RowPlace *p, int i);
-LLVMValueRef rows_stage(CpuCode *e);                            /* where the chunk of this thread is turned, whatever is turned there */
-LLVMValueRef rows_stage_element(CpuCode *e, const RowPlace *p, int r);
+/* Elements of some registers, `wide` of them from r on, raw, to their place in that room. */
+void rows_stage_store(CpuCode *e, DType dt, const RowPlace *p, LLVMValueRef *raw, int r);
 /* This thread's elements of that room are the load's value. */
 void rows_take(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef stage);
 
@@ -80,6 +83,18 @@ void rows_held_memory(CpuCode *e);
 /* Does a cluster take such rows? Then *may, whether it may go by vectors, says too that they are there, or it is the one that brings them. */
 bool rows_may_take(CpuCode *e, const Cluster *c, LLVMValueRef *may);
 void rows_take_held(CpuCode *e, const Cluster *c, const RowPlace *p);   /* this round's pieces are the loads' values */
+
+/* ---- gpu_rows_stay.c: rows that come to blocks that stay ---- */
+void rows_find_stay(WholeRows *w, const TileKernel *k);
+bool rows_stays(const CpuCode *e, const TileNode *load);
+int rows_stay_beside(const CpuCode *e);                         /* blocks of a processor, once the kernel is known */
+void rows_stay_memory(CpuCode *e);
+LLVMValueRef rows_parity(CpuCode *e);                           /* of the row at hand among the block's, an i32 */
+LLVMValueRef rows_stay_stage(CpuCode *e);                       /* where this thread's chunk is turned */
+/* For operands that are not aligned as vectors: this thread's chunk of a row to its room, or from where it was turned to the row. */
+void rows_bring_by_elements(CpuCode *e, const TileNode *load, const RowPlace *p, LLVMValueRef stage);
+void rows_store_by_elements(CpuCode *e, const TileNode *store, const RowPlace *p);
+void rows_take_stay(CpuCode *e, const Cluster *c, const RowPlace *p);   /* this group's rows are the loads' values */
 
 /* ---- gpu_rows_ahead.c: pieces of long rows ---- */
 bool rows_is_piece(const CpuCode *e, const TileNode *load);     /* of a row, at the place that its loop's number says? */

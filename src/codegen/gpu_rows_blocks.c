@@ -65,25 +65,33 @@ void rows_enter_blocks(CpuCode *e)
     gpu_cluster_arrive(e);
 }
 
+void rows_meet_blocks(CpuCode *e)
+{
+    if (!e->gpu->whole.met)
+        gpu_cluster_wait(e);
+    e->gpu->whole.met = true;
+}
+
 void rows_give(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef at, LLVMValueRef thread, LLVMValueRef x)
 {
     WholeRows *w = &e->gpu->whole;
     LLVMBuilderRef b = e->u->builder;
     int64_t bytes = row_bytes(lane_dtype((DType)tile_type(s->v)->dtype));
     LLVMValueRef to;
-    GpuIf gives;
 
     if (bytes != 4 && bytes != 8) {
         cpu_refuse(e, "sums of %lld bytes of rows of several blocks of threads", (long long)bytes);
         return;
     }
-    if (!w->met)
-        gpu_cluster_wait(e);
-    w->met = true;
+    rows_meet_blocks(e);
     to = LLVMBuildAdd(b, gpu_shared_address(e, meet), LLVMBuildMul(b, at, i32_number(e, bytes), ""), "");
-    gives = gpu_if(e, LLVMBuildICmp(b, LLVMIntULT, thread, i32_number(e, w->blocks), ""));
-    gpu_store_at(e, gpu_in_block(e, to, thread), x, gpu_in_block(e, meeting(e, w->nmeetings), thread));
-    gpu_end_if(e, &gives);
+    for (int i = 0; i < w->blocks; i += w->each) {
+        int left = w->blocks - i < w->each ? w->blocks - i : w->each;
+        LLVMValueRef block = LLVMBuildAdd(b, thread, i32_number(e, i), "");
+        GpuIf gives = gpu_if(e, LLVMBuildICmp(b, LLVMIntULT, thread, i32_number(e, left), ""));
+        gpu_store_at(e, gpu_in_block(e, to, block), x, gpu_in_block(e, meeting(e, w->nmeetings), block));
+        gpu_end_if(e, &gives);
+    }
 }
 
 void rows_await(CpuCode *e, int64_t bytes)
@@ -93,7 +101,7 @@ void rows_await(CpuCode *e, int64_t bytes)
 
     gpu_barrier_expect(e, meeting(e, w->nmeetings), bytes);
     gpu_end_if(e, &first);
-    gpu_barrier_wait_others(e, meeting(e, w->nmeetings), i32_number(e, 0));
+    gpu_barrier_wait_others(e, meeting(e, w->nmeetings), rows_parity(e));
     if (++w->nmeetings == MEETINGS_MOST)
         cpu_refuse(e, "more than %d sums of rows of several blocks of threads", MEETINGS_MOST - 1);
 }
@@ -117,6 +125,8 @@ int gpu_rows_beside(const CpuCode *e)
     const WholeRows *w = &e->gpu->whole;
     bool keeps_one = w->chunk && w->kept == 1 && w->run == 1 && e->gpu->threads <= PLACES_OF_64;
 
+    if (w->nstay)
+        return rows_stay_beside(e);
     if (w->blocks > 1 && w->run > 1 && e->gpu->threads >= LOOSE_THREADS)
         return LOOSE_BESIDE / e->gpu->threads;
     if (w->blocks > 1)

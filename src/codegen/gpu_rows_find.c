@@ -1,10 +1,10 @@
 /*
  * Which kernels have whole rows in registers (gpu_rows.c), and which thread has what of a row.
  *
- * Where rows are gone over in pieces, a chunk of 256 is two: twice the threads have half the registers each, and loops of shorter code, which
- * instruction caches hold.  The second half of a sum goes on from what the first one hands over: every thread sums its elements from
- * nothing, then those of the second half once more from there.  Where sums may go in any order, rows of several operands are halved as well:
- * half the registers, and twice as many warps that wait for memory.
+ *                   threads of a chunk    elements of a thread
+ *     in order      8                     every eighth: a lane
+ *     pairs         4                     two lanes that lie side by side
+ *     any order     8                     vectors
  */
 #include "codegen/gpu_rows.h"
 
@@ -61,13 +61,38 @@ static int run_of(const TileKernel *k, int chunk)
     return chunk % (GPU_OCTET * run) ? 1 : run;
 }
 
+static bool is_whole_load(const WholeRows *w, const TileNode *n)
+{
+    return n->op == TOP_load && n->type[0].rank == 2 && n->type[0].extent[0] == w->rows && n->type[0].extent[1] == w->columns;
+}
+
 static int whole_loads(const TileKernel *k, const WholeRows *w)
 {
     int loads = 0;
 
     for (const TileNode *n = k->body.first; n; n = n->next)
-        loads += n->op == TOP_load && n->type[0].rank == 2 && n->type[0].extent[0] == w->rows && n->type[0].extent[1] == w->columns;
+        loads += is_whole_load(w, n);
     return loads;
+}
+
+/*
+ * May a thread have two lanes that lie side by side? It takes twice the registers, so rows of one operand are, and of no more than four bytes; then
+ * a word of shared memory has two elements of two bytes, and what a thread does once is done for twice as many.
+ */
+static bool takes_pairs(const WholeRows *w, const TileKernel *k)
+{
+    int loads = 0;
+
+    if (w->run > 1 || w->halves > 1 || w->chunk != TILE_REDUCE_MAX || rows_has_loops(k, 1) || w->rows * w->here * (GPU_OCTET / 2) % GPU_WARP)
+        return false;
+    for (int i = 0; i < k->params.n; i++) {
+        const TileType *t = &k->params.at[i]->type[0];
+        if (t->rank == 2 && t->stride[1] == 1 && raw_size((DType)t->dtype) > 4)
+            return false;
+    }
+    for (const TileNode *n = k->body.first; n; n = n->next)
+        loads += is_whole_load(w, n) && tile_type(n->in[0])->stride[0] != 0;
+    return loads <= 1;
 }
 
 /* Chunks of 256, halves of them, or, where sums may go in any order, quarters of a row, which is a warp's then: no barrier is needed to meet. */
@@ -92,7 +117,7 @@ static void choose_chunks(WholeRows *w, const TileKernel *k)
     w->run = run_of(k, w->chunk);
 }
 
-int gpu_rows_begin(GpuCode *g, const TileKernel *k)
+int gpu_rows_begin(GpuCode *g, const TileKernel *k, bool stay)
 {
     const TileType *t = tile_schedule(k, "whole", 0) ? summed(&k->body) : NULL;
     WholeRows w;
@@ -103,16 +128,21 @@ int gpu_rows_begin(GpuCode *g, const TileKernel *k)
     choose_chunks(&w, k);
     w.blocks = (int)tile_schedule(k, "blocks", 1);
     w.here = w.chunks / w.blocks;
-    if (w.columns != w.chunk * w.chunks || w.chunk % GPU_OCTET || w.chunks % w.blocks || (w.rows * w.here * GPU_OCTET) % GPU_WARP)
+    if (stay && w.rows == 1 && w.run == 1 && tile_schedule(k, "stays", 0))
+        rows_find_stay(&w, k);
+    w.nstay = takes_pairs(&w, k) ? w.nstay : 0;
+    w.wide = w.nstay ? 2 : 1;
+    w.each = GPU_OCTET / w.wide;
+    if (w.columns != w.chunk * w.chunks || w.chunk % GPU_OCTET || w.chunks % w.blocks || (w.rows * w.here * w.each) % GPU_WARP)
         return 0;
     rows_find_loose(&w, k);
     g->whole = w;
-    return w.rows * w.here * GPU_OCTET;
+    return w.rows * w.here * w.each;
 }
 
 bool gpu_rows_refuse(CpuCode *e, bool tensor)
 {
-    bool divided = tile_schedule(e->k, "blocks", 1) > 1;
+    bool divided = tile_schedule(e->k, "blocks", 1) > 1, stays = !tile_schedule(e->k, "stays", 0) || e->gpu->whole.nstay;
 
-    return divided && (rows_has_loops(e->k, 1) || !rows_may_divide(e, tensor)) && !cpu_refuse(e, "rows of several blocks of threads");
+    return divided && (rows_has_loops(e->k, 1) || !rows_may_divide(e, tensor) || !stays) && !cpu_refuse(e, "rows of several blocks of threads");
 }

@@ -14,7 +14,9 @@
 
 #include "base/alloc.h"
 
-enum { VECTORS_MOST = TILE_REDUCE_MAX * ROW_WIDEST / (GPU_OCTET * ROW_VECTOR) };
+#include <string.h>
+
+enum { VECTORS_MOST = TILE_REDUCE_MAX * ROW_WIDEST / (GPU_OCTET * ROW_VECTOR) };     /* of pairs, which are half as wide, no more */
 
 /* The tile that an access is of, and the view's bytes of an element. */
 static const TileType *accessed(const TileNode *n) { return n->op == TOP_load ? &n->type[0] : tile_type(n->in[n->nin - 1]); }
@@ -26,7 +28,7 @@ bool rows_by_vectors(const CpuCode *e, const TileNode *n)
     int64_t bytes = row_bytes(row_dtype(n));
 
     return view->rank == 2 && !n->attr->drop && view->stride[1] == 1 && t->rank == 2 && t->extent[1] == w->columns &&
-           (t->extent[0] == w->rows || t->extent[0] == 1) && bytes <= ROW_WIDEST && w->chunk * bytes % (GPU_OCTET * ROW_VECTOR) == 0 && w->pitch;
+           (t->extent[0] == w->rows || t->extent[0] == 1) && bytes <= ROW_WIDEST && w->chunk * bytes % (w->each * ROW_VECTOR) == 0 && w->pitch;
 }
 
 /* Are all rows of the access aligned as vectors? The answer is the same in all threads. */
@@ -48,7 +50,7 @@ static LLVMTypeRef vector_type(CpuCode *e) { return LLVMVectorType(i32_type(e), 
 
 int rows_vectors(const CpuCode *e, const TileNode *n)
 {
-    return (int)(e->gpu->whole.chunk * row_bytes(row_dtype(n)) / (GPU_OCTET * ROW_VECTOR));
+    return (int)(e->gpu->whole.chunk * row_bytes(row_dtype(n)) / (e->gpu->whole.each * ROW_VECTOR));
 }
 
 static Spot vector_spot(CpuCode *e, const TileNode *n, const RowPlace *p, int i)
@@ -58,7 +60,7 @@ static Spot vector_spot(CpuCode *e, const TileNode *n, const RowPlace *p, int i)
 
     s.at[0] = accessed(n)->extent[0] == 1 ? cpu_number(e, 0) : p->row;
     if (e->gpu->whole.run == 1) {
-        s.at[1] = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, p->lane, cpu_number(e, each)), cpu_number(e, i * each * GPU_OCTET));
+        s.at[1] = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, p->lane, cpu_number(e, each)), cpu_number(e, i * each * e->gpu->whole.each));
         s.at[1] = cpu_op(e, LLVMAdd, p->column, s.at[1]);
     }
     return s;
@@ -94,25 +96,67 @@ static void store_vector(CpuCode *e, const TileNode *n, const RowPlace *p, int i
 }
 
 /* Where the chunk of this thread is turned: nobody else's, whatever is turned there. */
-LLVMValueRef rows_stage(CpuCode *e)
+static LLVMValueRef stage_of(CpuCode *e)
 {
     LLVMValueRef at;
 
+    if (e->gpu->whole.nstay)
+        return rows_stay_stage(e);
     at = LLVMBuildMul(e->u->builder, row_wide(e, rows_octet(e)), cpu_number(e, e->gpu->whole.pitch), "");
-
     return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), e->gpu->whole.stage, &at, 1, "");
 }
 
 LLVMValueRef rows_stage_vector(CpuCode *e, LLVMValueRef stage, const RowPlace *p, int i)
 {
-    LLVMValueRef at = cpu_op(e, LLVMMul, cpu_op(e, LLVMAdd, p->lane, cpu_number(e, i * GPU_OCTET)), cpu_number(e, ROW_VECTOR));
+    LLVMValueRef at = cpu_op(e, LLVMMul, cpu_op(e, LLVMAdd, p->lane, cpu_number(e, i * e->gpu->whole.each)), cpu_number(e, ROW_VECTOR));
 
     return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), stage, &at, 1, "");
 }
 
-LLVMValueRef rows_stage_element(CpuCode *e, const RowPlace *p, int r)
+static LLVMValueRef stage_element(CpuCode *e, const RowPlace *p, int r)
 {
-    return cpu_op(e, LLVMAdd, p->lane, cpu_number(e, (int64_t)r * GPU_OCTET));
+    LLVMValueRef first = cpu_op(e, LLVMMul, p->lane, cpu_number(e, e->gpu->whole.wide));
+
+    return cpu_op(e, LLVMAdd, first, cpu_number(e, rows_behind_first(e, r)));
+}
+
+/* Of pairs: the two elements from register r on, in a chunk's room. */
+static LLVMValueRef pair_place(CpuCode *e, DType dt, LLVMValueRef stage, const RowPlace *p, int r)
+{
+    LLVMValueRef at = cpu_op(e, LLVMMul, stage_element(e, p, r), cpu_number(e, row_bytes(dt)));
+
+    return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), stage, &at, 1, "");
+}
+
+void rows_stage_store(CpuCode *e, DType dt, const RowPlace *p, LLVMValueRef *raw, int r)
+{
+    int wide = e->gpu->whole.wide, first = r + 1 - wide;
+    LLVMValueRef both;
+
+    if (wide == 1) {
+        lanes_store(e->u, dt, stage_of(e), stage_element(e, p, r), raw[r], 1);
+    } else {
+        both = LLVMBuildStore(e->u->builder, lanes_side_by_side(e->u, dt, &raw[first], wide), pair_place(e, dt, stage_of(e), p, first));
+        LLVMSetAlignment(both, (unsigned)(wide * row_bytes(dt)));
+    }
+    memset(&raw[first], 0, sizeof *raw * (size_t)wide);
+}
+
+/* The elements of registers from r on, as many as lie side by side. */
+static void take_staged(CpuCode *e, DType dt, LLVMValueRef stage, const RowPlace *p, int r, LLVMValueRef *y)
+{
+    int wide = e->gpu->whole.wide;
+    LLVMValueRef x;
+
+    if (wide == 1) {
+        *y = lanes_of_raw(e->u, dt, lanes_load(e->u, dt, stage, stage_element(e, p, r), 1), 1);
+        return;
+    }
+    x = LLVMBuildLoad2(e->u->builder, code_type(e->u, dt, wide), pair_place(e, dt, stage, p, r), "");
+    LLVMSetAlignment(x, (unsigned)(wide * row_bytes(dt)));
+    x = lanes_of_raw(e->u, dt, x, wide);
+    for (int i = 0; i < wide; i++)
+        y[i] = lane_get(e->u, x, i, wide);
 }
 
 static LLVMValueRef first_of_row(CpuCode *e, const TileNode *n, const RowPlace *p)
@@ -155,7 +199,7 @@ static void spread_vector(CpuCode *e, DType dt, LLVMValueRef x, LLVMValueRef *y)
 /* Registers of vectors that have their elements side by side. */
 static void keep_vectors(CpuCode *e, const TileNode *n, LLVMValueRef *x)
 {
-    int each = ROW_VECTOR / (int)row_bytes(row_dtype(n)), registers = e->gpu->whole.chunk / GPU_OCTET;
+    int each = ROW_VECTOR / (int)row_bytes(row_dtype(n)), registers = rows_registers(e);
     LLVMValueRef *y = arena_alloc(&e->gpu->arena, sizeof *y * (size_t)registers);
 
     for (int r = 0; r < registers; r += each)
@@ -174,7 +218,7 @@ static LLVMValueRef staged_vector(CpuCode *e, LLVMValueRef stage, const RowPlace
 void rows_take(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef stage)
 {
     DType dt = row_dtype(n);
-    int registers = e->gpu->whole.chunk / GPU_OCTET;
+    int registers = rows_registers(e);
     LLVMValueRef *y = arena_alloc(&e->gpu->arena, sizeof *y * (size_t)registers), x[VECTORS_MOST];
 
     if (e->gpu->whole.run > 1) {
@@ -183,8 +227,8 @@ void rows_take(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef st
         keep_vectors(e, n, x);
         return;
     }
-    for (int r = 0; r < registers; r++)
-        y[r] = lanes_of_raw(e->u, dt, lanes_load(e->u, dt, stage, rows_stage_element(e, p, r), 1), 1);
+    for (int r = 0; r < registers; r += e->gpu->whole.wide)
+        take_staged(e, dt, stage, p, r, &y[r]);
     cpu_val(e, (TileRef){(TileNode *)n, 0})->fragment = y;
 }
 
@@ -197,7 +241,7 @@ static void turn_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMV
         keep_vectors(e, n, x);
         return;
     }
-    stage = rows_stage(e);
+    stage = stage_of(e);
     gpu_warp_fence(e);
     for (int i = 0; i < rows_vectors(e, n); i++)
         LLVMSetAlignment(LLVMBuildStore(e->u->builder, x[i], rows_stage_vector(e, stage, p, i)), ROW_VECTOR);
@@ -210,6 +254,8 @@ static bool is_same_row(const CpuCode *e, const TileNode *n)
 {
     bool alone = e->gpu->whole.rows == 1 && n->block != &e->k->body;            /* nobody waits for others in a loop, then */
 
+    if (e->gpu->whole.nstay)
+        return tile_type(n->in[0])->stride[0] == 0;
     return tile_type(n->in[0])->stride[0] == 0 && !alone && (e->gpu->whole.rows > 1 || row_bytes(row_dtype(n)) < 4);
 }
 
@@ -224,10 +270,10 @@ static LLVMValueRef near_room(CpuCode *e, const TileNode *n)
     return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), base, &chunk, 1, "");
 }
 
-/* A row at a place that is known from the start; those that end with a vector before their chunks do are loaded as such. */
+/* A row at a place that is known from the start; those that end with a vector before their chunks do are loaded as such, but by blocks that stay. */
 static bool is_known_early(CpuCode *e, const TileNode *n)
 {
-    if (n->op != TOP_load || !rows_by_vectors(e, n) || rows_end_with_vectors(n) || !is_same_row(e, n))
+    if (n->op != TOP_load || !rows_by_vectors(e, n) || (rows_end_with_vectors(n) && !e->gpu->whole.nstay) || !is_same_row(e, n))
         return false;
     for (int i = 1; i < n->nin; i++)
         if (n->in[i].node->op != TOP_index || !cpu_val(e, n->in[i])->x)
@@ -241,15 +287,23 @@ void rows_send_near(CpuCode *e)
     RowPlace p = rows_place(e);
 
     for (const TileNode *n = e->k->body.first; n && !e->gpu->copies && !w->ahead; n = n->next) {
-        LLVMValueRef may, none = cpu_number(e, 0), room;
+        LLVMValueRef may, none = cpu_number(e, 0), room, at;
         if (w->nsent == SENT_MOST || !is_known_early(e, n))
             continue;
         room = near_room(e, n);
-        may = rows_are_aligned(e, n, cpu_compare(e, LLVMIntSGE, cpu_room(e, n, 1), cpu_number(e, w->columns)));
+        may = rows_are_aligned(e, n, cpu_compare(e, LLVMIntSGE, cpu_room(e, n, 1), cpu_number(e, rows_end_with_vectors(n) ? 1 : w->columns)));
         GpuIf first = gpu_if(e, LLVMBuildAnd(e->u->builder, may, cpu_compare(e, LLVMIntEQ, p.row, none), ""));
-        for (int i = 0; i < rows_vectors(e, n); i++)
-            gpu_copy_piece(e, rows_stage_vector(e, room, &p, i), rows_vector_place(e, n, &p, i), true);
+        for (int i = 0; i < rows_vectors(e, n); i++) {
+            at = rows_vector_place(e, n, &p, i);
+            at = rows_end_with_vectors(n) ? rows_vector_within(e, n, &p, i, 0, at) : at;
+            gpu_copy_piece(e, rows_stage_vector(e, room, &p, i), at, true);
+        }
         gpu_end_if(e, &first);
+        if (w->nstay) {
+            first = gpu_if(e, LLVMBuildNot(e->u->builder, may, ""));
+            rows_bring_by_elements(e, n, &p, room);
+            gpu_end_if(e, &first);
+        }
         w->sent[w->nsent] = n;
         w->sent_to[w->nsent++] = room;
     }
@@ -287,11 +341,11 @@ void rows_take_near(CpuCode *e, const Nears *near, const RowPlace *p, int r)
         DType dt = row_dtype(near->at[i].node);
         LLVMValueRef **y = &cpu_val(e, (TileRef){(TileNode *)near->at[i].node, 0})->fragment;
         if (!*y)
-            *y = arena_alloc(&e->gpu->arena, sizeof **y * (size_t)(e->gpu->whole.chunk / GPU_OCTET));
+            *y = arena_alloc(&e->gpu->arena, sizeof **y * (size_t)rows_registers(e));
         if (e->gpu->whole.run > 1 && r % (ROW_VECTOR / row_bytes(dt)) == 0)
             spread_vector(e, dt, staged_vector(e, near->at[i].stage, p, r / (int)(ROW_VECTOR / row_bytes(dt))), &(*y)[r]);
-        else if (e->gpu->whole.run == 1)
-            (*y)[r] = lanes_of_raw(e->u, dt, lanes_load(e->u, dt, near->at[i].stage, rows_stage_element(e, p, r), 1), 1);
+        else if (e->gpu->whole.run == 1 && r % e->gpu->whole.wide == 0)
+            take_staged(e, dt, near->at[i].stage, p, r, &(*y)[r]);
     }
 }
 
@@ -303,7 +357,8 @@ void rows_load(CpuCode *e, const Cluster *c, const RowPlace *p, Nears *near)
     for (int far = 1; far >= 0; far--)
         for (int i = 0; i < c->nodes.n; i++) {
             const TileNode *n = c->nodes.at[i];
-            if (n->op != TOP_load || !rows_by_vectors(e, n) || rows_come_ahead(e, n) || rows_is_held(e, n) || is_same_row(e, n) == far)
+            bool elsewhere = rows_come_ahead(e, n) || rows_is_held(e, n) || rows_stays(e, n);
+            if (n->op != TOP_load || !rows_by_vectors(e, n) || elsewhere || is_same_row(e, n) == far)
                 continue;
             if (far)
                 load_vectors(e, n, p, x[i]);
@@ -312,6 +367,7 @@ void rows_load(CpuCode *e, const Cluster *c, const RowPlace *p, Nears *near)
         }
     rows_bring(e, c, p);
     rows_take_held(e, c, p);
+    rows_take_stay(e, c, p);
     for (int i = 0; i < c->nodes.n; i++)
         if (x[i][0])
             turn_vectors(e, c->nodes.at[i], p, x[i]);
@@ -331,19 +387,34 @@ void rows_forget(CpuCode *e, const Cluster *c)
             cpu_val(e, (TileRef){(TileNode *)c->nodes.at[i], 0})->fragment = NULL;
 }
 
+static void store_vectors(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef stage)
+{
+    for (int i = 0; i < rows_vectors(e, n); i++)
+        store_vector(e, n, p, i, staged_vector(e, stage, p, i));
+}
+
 /* Raw elements: of each register, NULL where they are in place already. */
 void rows_store_turned(CpuCode *e, const TileNode *n, const RowPlace *p, LLVMValueRef *raw)
 {
     DType dt = row_dtype(n);
-    LLVMValueRef stage = rows_stage(e);
+    LLVMValueRef stage = stage_of(e);
+    bool done = !raw[0];
 
     gpu_warp_fence(e);
-    for (int r = 0; raw[0] && r < e->gpu->whole.chunk / GPU_OCTET; r++)
-        lanes_store(e->u, dt, stage, rows_stage_element(e, p, r), raw[r], 1);
-    if (raw[0])
+    for (int r = e->gpu->whole.wide - 1; !done && r < rows_registers(e); r += e->gpu->whole.wide)
+        rows_stage_store(e, dt, p, raw, r);
+    if (!done)
         gpu_warp_fence(e);
-    for (int i = 0; i < rows_vectors(e, n); i++)
-        store_vector(e, n, p, i, staged_vector(e, stage, p, i));
+    if (e->gpu->whole.nstay) {
+        GpuIf apart = gpu_if(e, LLVMBuildNot(e->u->builder, e->gpu->whole.sent_for, ""));
+        rows_store_by_elements(e, n, p);
+        gpu_end_if(e, &apart);
+        apart = gpu_if(e, e->gpu->whole.sent_for);
+        store_vectors(e, n, p, stage);
+        gpu_end_if(e, &apart);
+    } else {
+        store_vectors(e, n, p, stage);
+    }
 }
 
 /* The vector whose last element is that of register r, stored; raw: of each register. */

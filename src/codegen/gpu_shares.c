@@ -103,7 +103,7 @@ bool gpu_fragment_of(const CpuCode *e, const TileType *t, Fragment *f)
     const WholeRows *w = &e->gpu->whole;
 
     if (w->chunk) {
-        *f = (Fragment){.extent = {w->rows, w->columns}, .chunk = w->chunk};
+        *f = (Fragment){.extent = {w->rows, w->columns}, .whole = w->chunk / w->each};
         return t->kind == TILE_VALUE && t->rank == 2 && t->extent[0] == w->rows && t->extent[1] == w->columns;
     }
     return beside_units(e, t, f) || (t->kind == TILE_VALUE && t->rank == 2 && (by_units(e, t, f) || by_threads(e, t, f)));
@@ -164,7 +164,7 @@ static Spot spot_of_thread(CpuCode *e, const Fragment *f, int number)
 /* Register 4 * (i * columns + j) + 2 * h + c: row 16 * (high * i + warp) + lane / 4 + 8 * h, column 8 * j + 2 * (lane % 4) + c. */
 Spot gpu_register_spot(CpuCode *e, const Fragment *f, int number)
 {
-    if (f->chunk)
+    if (f->whole)
         return gpu_rows_spot(e, number);
     if (f->side[0])
         return spot_of_thread(e, f, number);

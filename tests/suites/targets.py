@@ -299,6 +299,23 @@ def divided_rows(ctx):
         raise Fail("there is code for sm_80")
 
 
+def rows_that_come(ctx):
+    """Blocks that stay send for rows before their first one and behind each, by bulk copies; pairs of lanes take 64 threads for 4096 elements, and a word at a
+    time from shared memory. Older chips do without."""
+    text = DIVIDED_ROWS.replace("blocks=2", "stays=1").replace("32768", "4096").replace("4096)}", "4096) align=8}").replace("%0], %z", "%0], %z {align=8}")
+    code = inspected(ctx, text, "opt", "--ir=target", "--machine=sm_90a")
+    if ".entry" not in code:
+        raise Skip("no code for GPUs in this build")
+    code = code[code.index(".version"):]
+    for must, times in ((r"cp\.async\.bulk\.shared::cluster\.global", 3), (r"\.maxntid 64\b", 1), (r"try_wait", 2)):
+        if len(re.findall(must, code)) != times:
+            raise Fail(f"not {times} of {must}\n{code[-6000:]}")
+    assembles(code, "sm_90a")
+    older = inspected(ctx, text, "opt", "--ir=target", "--machine=sm_80")
+    if "cp.async.bulk" in older or ".maxntid 128" not in older:
+        raise Fail(older[:2000])
+
+
 # What follows a product needs a tile of its own, and a row that is the same for all rows; two tiles are stored.
 FOLLOWERS = TOGETHER.replace("DT", "bf16").replace("SCHEDULE", "SETS").replace("%C: view bf16[?, 1]", "%C: view bf16[?, 1], %D: view bf16[?, 1], %H: view bf16[?, 1], %V: view bf16[0, 1]") \
     .replace("(m+63)//64", "(m+127)//128").replace("[64, 128]", "[128, 128]").replace("(64, 128)", "(128, 128)").replace("imul %gm, %64", "imul %gm, %128") \
@@ -732,6 +749,7 @@ def tests(ctx):
     yield Test("targets/followers", lambda: followers(ctx), ("CG-08",))
     yield Test("targets/together", lambda: together(ctx), ("CG-02", "CG-08"))
     yield Test("targets/divided_rows", lambda: divided_rows(ctx))
+    yield Test("targets/rows_that_come", lambda: rows_that_come(ctx))
     yield Test("targets/in_order", lambda: in_order(ctx))
     yield Test("targets/divided", lambda: divided(ctx))
     yield Test("targets/abreast", lambda: abreast(ctx))

@@ -135,7 +135,7 @@ static bool same_schedule(const Schedule *a, const Schedule *b)
 {
     return a->kind == b->kind && a->lean == b->lean && a->past == b->past && a->beside == b->beside && a->near == b->near &&
            a->long_rows == b->long_rows && a->whole == b->whole && a->part == b->part && a->align == b->align && a->rounds == b->rounds &&
-           a->m == b->m && a->n == b->n && a->turns == b->turns && a->held == b->held && a->blocks == b->blocks;
+           a->m == b->m && a->n == b->n && a->turns == b->turns && a->held == b->held && a->blocks == b->blocks && a->stays == b->stays;
 }
 
 Variant *fused_variant(FusedCode *c, const StrideClass *stride, int n, Schedule s)

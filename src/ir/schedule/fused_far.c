@@ -22,7 +22,7 @@ enum {
     FAR_GROUPS = 512,           /* that fill the chip */
     FAR_CHUNKS = 64, FAR_PIECE = 8192,  /* of a row that is whole, at most; elements of a piece of a longer one */
     FAR_THREADS = 64,           /* of a group of short rows, at least */
-    FAR_LANES = 8, FAR_WARP = 32, FAR_STEP = 4,         /* chunks of a warp */
+    FAR_LANES = 8, FAR_WARP = 32, FAR_STEP = 8,         /* chunks of a warp, of pairs */
     FAR_BLOCKS = 8,             /* that divide a row, at most */
     FAR_ENDS = 8,               /* elements of a vector of the narrowest dtype that goes by vectors of many */
     FAR_HELD = 110 << 10, FAR_HELD_BY = 1 << 10,        /* elements of a row that stays in shared memory, and what they are rounded up to */
@@ -197,32 +197,42 @@ static bool any_order(const Graph *body)
     return true;
 }
 
+static bool has_exponentials(const Graph *body)
+{
+    for (const Node *n = body->first; n; n = n->next)
+        if (n->op == OP_exp)
+            return true;
+    return false;
+}
+
 /* How these rows end: with their piece, or with a vector, whether or not the program says so. And may they stay in shared memory? */
 static void end_rows(const Run *u, Schedule *s)
 {
     int64_t n1 = inner_size(u);
 
+    s->stays = s->blocks && n1 % FAR_ENDS == 0 && !s->rounds && !has_exponentials(u->c->body);
     if (n1 % FAR_ENDS == 0)
         s->align = s->align > FAR_ENDS ? s->align : FAR_ENDS;
     if (s->whole == WHOLE_PIECES && n1 % FAR_ENDS == 0 && n1 <= FAR_HELD)
         s->held = (int32_t)((n1 + FAR_HELD_BY - 1) / FAR_HELD_BY * FAR_HELD_BY);
-    else if (n1 % s->n == 0)
+    else if (n1 % s->n == 0 && !s->stays)
         s->align = 0;                           /* no row ends before its piece does */
 }
 
-/* Are there exponentials of rows that are stored as well? Several blocks compute them once; what is cheaper goes quicker in pieces. */
+/*
+ * Are rows stored that take long to compute, or, where sums are in order, whatever they take? Several blocks have all of a row at once then; what is
+ * cheaper goes quicker in pieces.
+ */
 static bool is_dear(const FusedCode *c)
 {
     uint16_t inner = (uint16_t)(region_all(&c->r) & ~region_kept(&c->r));
-    bool stores = false, dear = false;
+    bool stores = false;
 
     for (int i = 0; i < c->body->results.n; i++) {
         const RegionValue *v = region_value(&c->r, c->body->results.at[i].node);
         stores |= v && (v->has & inner);
     }
-    for (const Node *n = c->body->first; n; n = n->next)
-        dear |= n->op == OP_exp;
-    return stores && dear;
+    return stores && (!any_order(c->body) || has_exponentials(c->body));
 }
 
 static bool is_ready(const Variant *v) { return v && (v->code || v->waits); }

@@ -700,6 +700,8 @@ static Sym whole_schedule(const Schedule *s)
     char text[40];
 
     snprintf(text, sizeof text, s->held ? "whole=1 held=%d" : s->blocks ? "whole=1 blocks=%d" : "whole=1", s->held ? s->held : s->blocks);
+    if (s->stays)
+        strncat(text, " stays=1", sizeof text - strlen(text) - 1);
     return sym(text);
 }
 

@@ -31,6 +31,7 @@ typedef enum { SCHEDULE_MAP, SCHEDULE_ROWS, SCHEDULE_COLUMNS } ScheduleKind;
  * whole: for GPUs; rows of at most n elements, of which a group has all at once, or long ones, of which it has n at once, a power of two of chunks.
  * part: few rows are long, so several groups sum a row, each some chunks of it, a power of two; a second kernel joins their sums.
  * blocks: of threads that divide whole rows, a cluster; 0: one has them.
+ * stays: rows are whole, a group is one, and each ends with a vector: code may bring the next one while one is computed.
  * align: a power of two that is known to divide the inner axis, by the graph's conditions (aligned.c); 0: none is.
  * turns: a group does so many times m rows, all passes side by side, each over rows of another turn (lower_turns.c); 0: it does not.
  * rounds: axes before the outer one that operands do not walk in one go with it; one launch does all their rounds.
@@ -40,7 +41,7 @@ typedef enum { PART_ALL, PART_SUMS, PART_JOIN } SchedulePart;
 typedef struct Schedule {
     uint8_t kind;
     int32_t m, n, turns, held;      /* held: elements that a row has at most, for pieces that stay in shared memory; 0: they do not */
-    bool lean, past, beside, near, long_rows;
+    bool lean, past, beside, near, long_rows, stays;
     uint8_t whole, part, rounds, blocks;
     int16_t align;
 } Schedule;
