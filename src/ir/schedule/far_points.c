@@ -479,6 +479,52 @@ static FarKernel *scatter_kernel(OpId op, const Tensor *to, const Tensor *values
     return f;
 }
 
+/* Sums of ints in any order: each lane adds its own to memory at once. A place below 0 is none. */
+static const char ints_text[] =
+    "tessera.tile v1\n"
+    "kernel @add_ints(%%v: view %s[?, 1], %%place: view int64[1], %%y: view %s[1]) sizes(n, w) grid(cdiv(n*w, 256)) lanes=256 {\n"
+    "  %%n: index = size {name=\"n\"}\n"
+    "  %%w: index = size {name=\"w\"}\n"
+    FAR_LANE
+    "  %%zero: index = index {i=0}\n"
+    "  %%all: index = imul %%n, %%w\n"
+    "  %%here: bool[] = ilt %%q, %%all\n"
+    "  if %%here {\n"
+    "    %%i: index = idiv %%q, %%w\n"
+    "    %%c: index = imod %%q, %%w\n"
+    "    %%p: int64[] = load %%place[%%i] {shape=(1) drop=1}\n"
+    "    %%p0: index = to_index %%p\n"
+    "    %%none: bool[] = ilt %%p0, %%zero\n"
+    "    if %%none {\n"
+    "    } else {\n"
+    "      %%at: index = iadd %%p0, %%c\n"
+    "      %%x: %s[] = load %%v[%%i, %%c] {shape=(1, 1) drop=3}\n"
+    "      atomic sum %%y[%%at], %%x {drop=1}\n"
+    "    }\n"
+    "  } else {\n"
+    "  }\n"
+    "}\n";
+
+/* Places that a GPU has, each with ints for it. */
+static bool adds_ints(OpId op, const Tensor *to, const Tensor *values, const FarPoints *p)
+{
+    return op == OP_index_add && p->there && to->dtype == values->dtype && (to->dtype == DT_int32 || to->dtype == DT_int64);
+}
+
+static bool add_ints(const Tensor *to, const Tensor *values, const FarPoints *p)
+{
+    const char *t = dtype_info[to->dtype].name;
+    FarKernel *f = far_kernel_of(ints_text, t, t, t);
+    int device = device_of(to);
+    TileArg arg[3];
+
+    if (!f->code || !far_flat(values, device, false, values->offset, &arg[0]) || !far_flat(p->there, device, false, 0, &arg[1]) ||
+        !far_flat(to, device, true, 0, &arg[2]))
+        return false;
+    arg[0] = (TileArg){.base = arg[0].base, .extent = {p->count, p->block}, .stride = {p->block, 1}};
+    return far_launch(f, device, (int64_t[]){p->count, p->block}, arg) != 0;
+}
+
 bool far_scatter(OpId op, const Tensor *to, const Tensor *values, const FarPoints *p)
 {
     FarKernel *f = scatter_kernel(op, to, values, p->block);
@@ -489,6 +535,8 @@ bool far_scatter(OpId op, const Tensor *to, const Tensor *values, const FarPoint
 
     if (!f || !f->code || p->count > INT32_MAX)
         return false;
+    if (adds_ints(op, to, values, p))
+        return add_ints(to, values, p);
     if (!p->there)
         l = land_here(p->at, p->count);
     done = p->there ? land_there(p->there, p->count, device, &l) : l.place && l.end && l.order;
