@@ -280,7 +280,9 @@ def show(*xs):
         print(x.dtype, x.shape, repr(x.tolist()) if x.size < 3000 else repr((x.to(f64) * (arange(x.size) % 7).reshape(x.shape)).sum().item()))
 for dt in (f32, f64, bf16):
     for shape, kernel, more in (((2, 3, 9, 8), (5, 3, 3, 3), {}), ((1, 4, 20, 20), (6, 4, 3, 3), {"padding": 1}), ((3, 4, 11, 7), (8, 2, 3, 2), {"stride": 2, "padding": 1, "groups": 2}),
-                                ((2, 6, 6, 6), (4, 6, 1, 1), {}), ((1, 2, 16, 16), (3, 2, 3, 3), {"dilation": 2}), ((2, 70, 5, 5), (70, 1, 3, 3), {"groups": 70, "padding": 1})):
+                                ((2, 6, 6, 6), (4, 6, 1, 1), {}), ((1, 2, 16, 16), (3, 2, 3, 3), {"dilation": 2}), ((2, 70, 5, 5), (70, 1, 3, 3), {"groups": 70, "padding": 1}),
+                                ((2, 3, 40, 37), (5, 3, 3, 3), {"padding": 1}), ((1, 3, 80, 70), (4, 3, 5, 3), {"stride": 2, "padding": 2}), ((64, 2, 12, 16), (3, 2, 1, 1), {}),
+                                ((64, 4, 9, 8), (6, 2, 3, 3), {"groups": 2})):
         x, w = random.normal(shape).to(dt), random.normal(kernel).to(dt)
         show(conv2d(x, w, **more), *grad(lambda x, w: (conv2d(x, w, **more) ** 2).sum(), argnums=(0, 1))(x, w), jit(lambda x, w: relu(conv2d(x, w, **more)))(x, w))
     show(conv1d(random.normal((2, 3, 50)).to(dt), random.normal((4, 3, 5)).to(dt), padding=2), conv3d(random.normal((1, 2, 6, 5, 7)).to(dt), random.normal((3, 2, 2, 3, 2)).to(dt)))

@@ -3,17 +3,23 @@
  * column; it adds in the order of that row there and here.  The input is padded, its windows are laid out in one move, and the product is
  * one of matrices.  Where the input is spread, as for derivatives of convolutions with a stride, each phase is done so, and goes to its places.
  *
+ * A window's elements are a column for each batch, where a batch has places enough to fill blocks of the product; else the columns of all batches
+ * stand side by side, and what comes out is turned.  The derivative by the kernel has large windows and few places: there a window is laid out
+ * as a row, along which memory goes on, and so does the product.
+ *
  * Of bf16 and f16 the product is one of matrix units.
  */
 #include "ir/schedule/far_impl.h"
 
+#include "base/ints.h"
 #include "ir/graph/level.h"
 #include "runtime/conv.h"
 #include "runtime/kernel_util.h"
 
 #include <string.h>
 
-enum { WINDOWS_LOG = 32, SPATIAL = 3 };        /* bytes of windows, at most; axes */
+enum { WINDOWS_LOG = 32, SPATIAL = 3 };                 /* bytes of windows, at most; axes */
+enum { BLOCK = 128, ALIGNED = 16, LONG = 1024 };        /* columns of the product's blocks; bytes that its rows are whole numbers of; steps */
 
 /* A convolution, or one of its phases. */
 typedef struct FarConv { Trace *T; const Attr *a; const Tensor *w; const TType *y; ConvAxis axis[SPATIAL]; } FarConv;
@@ -56,21 +62,37 @@ static void surround(const FarConv *v, Tensor **x)
         become(v->T, OP_pad, &a, x);
 }
 
-/* [B, C, s...] to [B, C, taps..., places...], a view. */
-static void windows(const FarConv *v, Tensor **x)
+/* Where the windows are: of each batch, of all of them in columns, and in rows. */
+typedef enum { EACH, COLUMNS, ROWS } Lie;
+
+/* How a product of [places] columns for each of so many batches, along so many steps, has its windows. */
+static Lie lie_of(int64_t batches, int64_t groups, int64_t steps, int64_t places, int bytes)
+{
+    int64_t blocks = round_up(places, BLOCK);
+
+    if (groups == 1 && steps > places && steps >= LONG)
+        return ROWS;
+    return batches > 1 && (places * bytes % ALIGNED || (blocks - places) * 4 > places) ? COLUMNS : EACH;
+}
+
+/* [B, C, s...] to a view with axes B, C, taps..., places... in the order of `lie`: B before C, before the places, or with them before C. */
+static void windows(const FarConv *v, Lie lie, Tensor **x)
 {
     Attr a = attr_default(), turn = attr_default();
-    int n = v->a->n;
+    int n = v->a->n, batch = lie == COLUMNS ? n + 1 : 0, channels = lie == EACH ? 1 : lie == COLUMNS ? 0 : n + 1, taps = channels + 1,
+        places = lie == ROWS ? 1 : n + 2;
 
     a.n = v->a->n;
     a.nd[0] = a.nd[1] = a.nd[2] = (uint8_t)n;
-    turn.naxes = (uint8_t)(2 * n);
+    turn.naxes = (uint8_t)(2 * n + 2);
+    turn.axis[batch] = 0;
+    turn.axis[channels] = 1;
     for (int i = 0; i < n; i++) {
         a.d[0][i] = v->axis[i].taps;
         a.d[1][i] = v->axis[i].step;
         a.d[2][i] = v->axis[i].apart;
-        turn.axis[i] = (int8_t)(i - n);
-        turn.axis[n + i] = (int8_t)(i - 2 * n);
+        turn.axis[taps + i] = (int8_t)(2 + n + i);
+        turn.axis[places + i] = (int8_t)(2 + i);
     }
     become(v->T, OP_window, &a, x);
     become(v->T, OP_permute, &turn, x);
@@ -94,29 +116,60 @@ static void taps_of(const FarConv *v, Tensor **w)
         become(v->T, OP_slice, &a, w);
 }
 
+/* x @ y, where z then has the axes of `shape`, of which the first two are turned where the batches are in the columns. */
+static Tensor *multiply(const FarConv *v, Tensor *w, Tensor *x, int64_t *shape, bool turned)
+{
+    Attr product = attr_default(), turn = attr_default();
+    int64_t batches = shape[0], outputs = shape[1], rest = 1;
+    Tensor *z = NULL;
+    int nout = 0, n = v->a->n;
+
+    product.accum = v->a->accum;
+    product.policy = v->a->policy;
+    if (!w || !x || !op_dispatch(v->T, OP_matmul, &product, (Tensor *[]){w, x}, 2, &z, &nout))
+        z = NULL;
+    for (int i = 0; i < n; i++)
+        rest *= shape[2 + i];
+    if (turned) {
+        turn.naxes = 3;
+        turn.axis[0] = 1, turn.axis[1] = 0, turn.axis[2] = 2;
+        reshape(v->T, &z, 3, (int64_t[]){outputs, batches, rest});
+        become(v->T, OP_permute, &turn, &z);
+        reshape(v->T, &z, 2, (int64_t[]){batches, outputs * rest});
+    }
+    reshape(v->T, &z, 2 + n, shape);
+    return z;
+}
+
 /* [B, O, places...] of the phase. NULL: something failed. */
 static Tensor *phase(const FarConv *v, Tensor *input)
 {
     int64_t groups = v->a->m > 0 ? v->a->m : 1, rows = v->w->shape[1], places = 1, shape[2 + SPATIAL] = {v->y->shape[0], v->y->shape[1]};
-    Tensor *x = tensor_ref(input), *w = tensor_ref((Tensor *)v->w), *z = NULL;
-    Attr product = attr_default();
-    int nout = 0;
+    Tensor *x = tensor_ref(input), *w = tensor_ref((Tensor *)v->w), *z;
+    Attr turn = attr_default();
+    Lie lie;
 
     for (int i = 0; i < v->a->n; i++) {
         rows *= v->axis[i].taps;
         places *= v->axis[i].out;
         shape[2 + i] = v->axis[i].out;
     }
+    lie = lie_of(shape[0], groups, rows, places, dtype_info[v->y->dtype].sbits / 8);
     surround(v, &x);
-    windows(v, &x);
-    reshape(v->T, &x, 4, (int64_t[]){shape[0], groups, rows, places});
+    windows(v, lie, &x);
+    if (lie == ROWS) {
+        reshape(v->T, &x, 3, (int64_t[]){1, shape[0] * places, rows});
+        turn.naxes = 2;
+        turn.axis[0] = -1, turn.axis[1] = -2;
+        become(v->T, OP_permute, &turn, &x);
+    } else if (lie == COLUMNS) {
+        reshape(v->T, &x, 3, (int64_t[]){groups, rows, shape[0] * places});
+    } else {
+        reshape(v->T, &x, 4, (int64_t[]){shape[0], groups, rows, places});
+    }
     taps_of(v, &w);
     reshape(v->T, &w, 3, (int64_t[]){groups, shape[1] / groups, rows});
-    product.accum = v->a->accum;
-    product.policy = v->a->policy;
-    if (!x || !w || !op_dispatch(v->T, OP_matmul, &product, (Tensor *[]){w, x}, 2, &z, &nout))
-        z = NULL;
-    reshape(v->T, &z, 2 + v->a->n, shape);
+    z = multiply(v, w, x, shape, lie != EACH);
     tensor_unref(x);
     tensor_unref(w);
     return z;
