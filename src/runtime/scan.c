@@ -1,7 +1,9 @@
 /*
  * Running sums, products and extremes along one axis: sequential in chunks of
- * 256, and each chunk's results meet the total of the chunks before it once,
- * so an element's error grows with the number of chunks, not of elements.
+ * 256, and each chunk's results meet the total of the chunks before it once.
+ * These totals are running sums of the chunks' own ones, in chunks again, so
+ * an element's error grows with the logarithm of their number, and no chain
+ * of steps is long (a GPU does the same: far_scan.c).
  * From the end when attr.i is set: the same on the axis reversed.
  *
  * One step waits for the one before.  So along the last axis several chunks go on side by side, and along another one whole runs of the last.
@@ -94,6 +96,38 @@ static void prefix(const ScanJob *j, char *run, int64_t n)
         step(j, 1, run + (size_t)i * s, run + (size_t)(i - 1) * s, run + (size_t)i * s);
 }
 
+/*
+ * The totals of chunks so far, of n lanes side by side.  A level has how many it was given, the running total of the last 256 of them, and that
+ * of the levels above, which are given each 256th; the first level is given the chunks' own totals.  Levels are enough for 2^40 elements.
+ */
+enum { LEVELS = 4 };
+typedef struct Level { int64_t given; TileBuf run, above; } Level;
+typedef struct Totals { Level level[LEVELS]; } Totals;
+
+static void totals_open(Totals *t)
+{
+    for (int k = 0; k < LEVELS; k++)
+        t->level[k].given = 0;
+}
+
+/* The next total at level k; out: that of all so far. */
+static void totals_add(const ScanJob *j, Totals *t, int k, int64_t n, const void *total, void *out)
+{
+    Level *l = &t->level[k];
+    size_t bytes = (size_t)n * raw_size(j->lane);
+
+    if (l->given && l->given % CHUNK == 0)
+        totals_add(j, t, k + 1, n, l->run.at, l->above.at);
+    if (l->given % CHUNK)
+        step(j, n, l->run.at, l->run.at, total);
+    else
+        memcpy(l->run.at, total, bytes);
+    if (l->given++ < CHUNK)
+        memcpy(out, l->run.at, bytes);
+    else
+        step(j, n, out, l->above.at, l->run.at);
+}
+
 /* Up to CHAINS pieces of lines: their prefixes wait for nothing of each other. */
 typedef struct Piece { int64_t at, n; bool first, last; } Piece;      /* of its line */
 
@@ -114,14 +148,20 @@ static void repeat(void *to, const void *element, size_t size)
 }
 
 /* The total of the chunks before meets the piece; before: that total in all lanes, then the one with this piece. */
-static void close_piece(const ScanJob *j, Piece p, char *buf, char *before, char *spare)
+static void close_piece(const ScanJob *j, Piece p, char *buf, Totals *totals, char *before, char *spare)
 {
     size_t s = raw_size(j->lane);
+    _Alignas(16) char own[16], all[16];
 
-    if (!p.first)
+    memcpy(own, buf + (size_t)(p.n - 1) * s, s);
+    if (p.first)
+        totals_open(totals);
+    else
         step(j, p.n, buf, before, buf);
-    if (!p.last)
-        repeat(before, buf + (size_t)(p.n - 1) * s, s);
+    if (!p.last) {
+        totals_add(j, totals, 0, 1, own, all);
+        repeat(before, all, s);
+    }
     raw_convert(j->out.dtype, spare, j->lane, buf, p.n, NULL, 0);
     writer_raw(&j->out, p.at, p.n, spare);
 }
@@ -130,8 +170,8 @@ static void close_piece(const ScanJob *j, Piece p, char *buf, char *before, char
 static void scan_part(int64_t lo, int64_t hi, void *st)
 {
     const ScanJob *j = st;
-    TileBuf buf[CHAINS], spare;
-    _Alignas(64) char before[CHUNK * 16];
+    TileBuf buf[CHAINS], spare, before;
+    Totals totals;
     int64_t line = lo, i = 0;
 
     while (line < hi) {
@@ -152,7 +192,7 @@ static void scan_part(int64_t lo, int64_t hi, void *st)
             for (int k = 0; k < n; k++)
                 prefix(j, buf[k].at, p[k].n);
         for (int k = 0; k < n; k++)
-            close_piece(j, p[k], buf[k].at, before, spare.at);
+            close_piece(j, p[k], buf[k].at, &totals, before.at, spare.at);
     }
 }
 
@@ -165,10 +205,12 @@ static void scan_across(int64_t lo, int64_t hi, void *st)
     const ScanJob *j = st;
     int64_t runs = (j->inner + RUN - 1) / RUN;
     TileBuf now, spare, before, x;
+    Totals totals;
     size_t s = raw_size(j->lane);
 
     for (int64_t task = lo; task < hi; task++) {
         int64_t from = task % runs * RUN, n = j->inner - from < RUN ? j->inner - from : RUN, top = task / runs * j->length;
+        totals_open(&totals);
         for (int64_t i = 0; i < j->length; i++) {
             int64_t at = (top + i) * j->inner + from;
             const void *v = reader_lanes(&j->in, at, n, x.at, spare.at), *sum = now.at;
@@ -181,7 +223,7 @@ static void scan_across(int64_t lo, int64_t hi, void *st)
                 sum = x.at;
             }
             if (i % CHUNK == CHUNK - 1)
-                memcpy(before.at, sum, (size_t)n * s);
+                totals_add(j, &totals, 0, n, now.at, before.at);
             raw_convert(j->out.dtype, spare.at, j->lane, sum, n, NULL, 0);
             writer_raw(&j->out, at, n, spare.at);
         }

@@ -1,9 +1,9 @@
 /*
  * Running sums, products and extremes on a GPU, in the order of the host's (runtime/scan.c): chunks of 256 one after the other, each of whose
- * results meets the last result of the chunk before once.
+ * results meets once what the chunks before it come to, which is a scan of their totals.
  *
- * The tensor is [o, n, i] with the scanned axis in the middle.  A lane does one chunk of one line (`runs`), a lane a line's totals of chunks
- * (`before`), and a lane one element (`join`).  One chunk is the first kernel alone.
+ * The tensor is [o, n, i] with the scanned axis in the middle.  A lane does one chunk of one line (`runs`); the last elements of chunks are scanned
+ * in the same way; then a lane does one element (`join`).  One chunk is the first kernel alone.
  * Where the scanned axis is the last one, neighbouring lanes would read far from each other: many such lines are turned before, and back afterwards.
  */
 #include "ir/schedule/far_impl.h"
@@ -13,7 +13,7 @@
 #include "runtime/kernel_util.h"
 #include "runtime/mesh.h"
 
-enum { CHUNK = 256, LONGEST = 1 << 17, LINES = 32, AT_ONCE = 8 };     /* chunks of a line, which `before` takes one by one; lines that are turned */
+enum { CHUNK = 256, LINES = 32, AT_ONCE = 8 };      /* elements; lines that are turned; elements that are loaded before the first is added */
 
 static const char runs_text[] =
     "tessera.tile v1\n"
@@ -40,24 +40,6 @@ static const char runs_text[] =
     "    %%19: index = iadd %%first, %%5\n"
     "    %%end: index = imin %%19, %%1\n";
 
-static const char before_text[] =
-    "tessera.tile v1\n"
-    "kernel @scan_before(%%x: view %s[?, ?, ?], %%p: view %s[?, ?, ?]) sizes(o, i, c) grid(cdiv(o*i, 32)) lanes=32 {\n"
-    "  %%0: index = size {name=\"o\"}\n"
-    "  %%1: index = size {name=\"i\"}\n"
-    "  %%end: index = size {name=\"c\"}\n"
-    "  %%3: index = index {i=32}\n"
-    "  %%7: index = group {axis=0}\n"
-    "  %%8: index = imul %%7, %%3\n"
-    "  %%9: index = lane\n"
-    "  %%10: index = iadd %%8, %%9\n"
-    "  %%11: index = imul %%0, %%1\n"
-    "  %%13: bool[] = ilt %%10, %%11\n"
-    "  if %%13 {\n"
-    "    %%line: index = imod %%10, %%1\n"
-    "    %%own: index = idiv %%10, %%1\n"
-    "    %%first: index = index {i=0}\n";
-
 static const char join_text[] =
     "tessera.tile v1\n"
     "kernel @scan_join(%%p: view %s[?, ?, ?], %%b: view %s[?, ?, ?], %%y: view %s[?, ?, ?]) sizes(o, n, i) grid(cdiv(o*n*i, 256)) lanes=256 {\n"
@@ -82,7 +64,8 @@ static const char join_text[] =
     "    %%17: %s[] = if %%16 {\n"
     "      yield %%15\n"
     "    } else {\n"
-    "      %%18: index = idiv %%13, %%3\n"
+    "      %%22: index = isub %%13, %%3\n"
+    "      %%18: index = idiv %%22, %%3\n"
     "      %%19: %s[] = load %%b[%%14, %%18, %%11] {shape=(1, 1, 1) drop=7}\n"
     "      %%20: %s[] = map %s %%19, %%15\n"
     "      yield %%20\n"
@@ -93,11 +76,8 @@ static const char join_text[] =
     "  }\n"
     "}\n";
 
-/*
- * A kernel that scans from %first to %end: what it is for, the dtypes of what it reads, adds in and stores, and its way from a number to the place
- * of an element.
- */
-typedef struct Steps { const char *step, *x, *a, *p; int far, from, further; } Steps;
+/* A kernel that scans from %first to %end: what it is for, and the dtypes of what it reads, adds in and stores. */
+typedef struct Steps { const char *step, *x, *a, *p; } Steps;
 
 /*
  * AT_ONCE elements from %at on, all loads before the first of them is added: names of nodes have `tag` in them. The first ones begin with no
@@ -107,9 +87,7 @@ static void put_steps(StrBuf *b, const Steps *s, const char *at, const char *tag
 {
     for (int k = 0; k < AT_ONCE; k++) {
         sb_printf(b, "      %%k%s%d: index = index {i=%d}\n      %%i%s%d: index = iadd %%%s, %%k%s%d\n", tag, k, k, tag, k, at, tag, k);
-        sb_printf(b, "      %%f%s%d: index = index {i=%d}\n      %%g%s%d: index = imul %%i%s%d, %%f%s%d\n", tag, k, s->far, tag, k, tag, k, tag, k);
-        sb_printf(b, "      %%l%s%d: index = index {i=%d}\n      %%j%s%d: index = iadd %%g%s%d, %%l%s%d\n", tag, k, s->from, tag, k, tag, k, tag, k);
-        sb_printf(b, "      %%x%s%d: %s[] = load %%x[%%own, %%j%s%d, %%line] {shape=(1, 1, 1) drop=7}\n", tag, k, s->x, tag, k);
+        sb_printf(b, "      %%x%s%d: %s[] = load %%x[%%own, %%i%s%d, %%line] {shape=(1, 1, 1) drop=7}\n", tag, k, s->x, tag, k);
         sb_printf(b, "      %%a%s%d: %s[] = map convert %%x%s%d {dtype=%s}\n", tag, k, s->a, tag, k, s->a);
     }
     for (int k = 0; k < AT_ONCE; k++) {
@@ -120,37 +98,25 @@ static void put_steps(StrBuf *b, const Steps *s, const char *at, const char *tag
         else
             sb_printf(b, "      %%s%s0: %s[] = map %s %%carried, %%a%s0\n", tag, s->a, s->step, tag);
         sb_printf(b, "      %%p%s%d: %s[] = map convert %%s%s%d {dtype=%s}\n", tag, k, s->p, tag, k, s->p);
-        sb_printf(b, "      %%m%s%d: index = index {i=%d}\n", tag, k, s->further);
-        sb_printf(b, "      %%n%s%d: index = iadd %%i%s%d, %%m%s%d\n", tag, k, tag, k, tag, k);
-        sb_printf(b, "      store %%p[%%own, %%n%s%d, %%line], %%p%s%d {drop=7}\n", tag, k, tag, k);
+        sb_printf(b, "      store %%p[%%own, %%i%s%d, %%line], %%p%s%d {drop=7}\n", tag, k, tag, k);
     }
-}
-
-static FarKernel *stepped(const char *head, const Steps *s)
-{
-    StrBuf b = {0};
-    FarKernel *f;
-
-    sb_printf(&b, head, s->x, s->p);
-    put_steps(&b, s, "first", "b", true);
-    sb_printf(&b, "    %%few: index = index {i=%d}\n    %%next: index = iadd %%first, %%few\n", AT_ONCE);
-    sb_printf(&b, "    %%last: %s[] = for %%at = %%next to %%end step %%few carry(%%carried = %%sb%d) {\n", s->a, AT_ONCE - 1);
-    put_steps(&b, s, "at", "c", false);
-    sb_printf(&b, "      yield %%sc%d\n    }\n  } else {\n  }\n}\n", AT_ONCE - 1);
-    f = far_kernel(sb_str(&b));
-    sb_done(&b);
-    return f;
 }
 
 static FarKernel *runs_kernel(const char *step, const char *x, const char *a, const char *p)
 {
-    return stepped(runs_text, &(Steps){step, x, a, p, 1, 0, 0});
-}
+    Steps s = {step, x, a, p};
+    StrBuf b = {0};
+    FarKernel *f;
 
-/* The totals of chunks, their last elements; what is before a chunk is stored at its number. */
-static FarKernel *before_kernel(const char *step, const char *a)
-{
-    return stepped(before_text, &(Steps){step, a, a, a, CHUNK, CHUNK - 1, 1});
+    sb_printf(&b, runs_text, x, p);
+    put_steps(&b, &s, "first", "b", true);
+    sb_printf(&b, "    %%few: index = index {i=%d}\n    %%next: index = iadd %%first, %%few\n", AT_ONCE);
+    sb_printf(&b, "    %%last: %s[] = for %%at = %%next to %%end step %%few carry(%%carried = %%sb%d) {\n", a, AT_ONCE - 1);
+    put_steps(&b, &s, "at", "c", false);
+    sb_printf(&b, "      yield %%sc%d\n    }\n  } else {\n  }\n}\n", AT_ONCE - 1);
+    f = far_kernel(sb_str(&b));
+    sb_done(&b);
+    return f;
 }
 
 static FarKernel *join_kernel(const char *step, const char *a, const char *y)
@@ -171,23 +137,26 @@ static bool line_arg(Tensor *t, int64_t n, const Lines *l, int device, bool writ
     return base;
 }
 
-/* What chunks come to meets what was before them. p: the chunks' own results, in the accumulator's dtype. false: it cannot. */
-static bool join_chunks(const char *step, DType accum, Tensor *p, Tensor *y, const Lines *l, int device)
+/* What chunks that others follow come to: their last elements, a view. */
+static Tensor *totals_of(Tensor *p, const Lines *l)
 {
-    const char *a = dtype_info[accum].name;
-    FarKernel *before = before_kernel(step, a), *join = join_kernel(step, a, dtype_info[y->dtype].name);
-    int64_t shape[3] = {l->o, l->c, l->i}, lines[3] = {l->o, l->i, l->c}, all[3] = {l->o, l->n, l->i};
-    Tensor *b = before->code && join->code ? tensor_new(accum, 3, shape) : NULL;
-    TileArg arg[3], two[2];
-    bool ok = b != NULL;
+    int64_t last = l->reverse ? l->n - CHUNK : CHUNK - 1, each = l->reverse ? -CHUNK : CHUNK;
 
-    if (ok && line_arg(p, l->n, l, device, false, l->reverse, &arg[0]) && line_arg(b, l->c, l, device, true, false, &arg[1]) &&
-        line_arg(y, l->n, l, device, true, l->reverse, &arg[2])) {
-        two[0] = arg[0];
-        two[1] = arg[1];
-        ok = far_launch(before, device, lines, two) != 0 && far_launch(join, device, all, arg) != 0;
-    }
-    tensor_unref(b);
+    return tensor_view(p, 3, (int64_t[]){l->o, l->c - 1, l->i}, (int64_t[]){l->n * l->i, each * l->i, 1}, p->offset + last * l->i);
+}
+
+/* Chunks meet what was before them: their totals are scanned as well. p: the chunks' own results, in the accumulator's dtype. false: it cannot. */
+static bool join_chunks(OpId step, DType accum, Tensor *p, Tensor *y, const Lines *l, int device)
+{
+    FarKernel *join = join_kernel(op_info[step].name, dtype_info[accum].name, dtype_info[y->dtype].name);
+    Tensor *totals = join->code ? totals_of(p, l) : NULL, *before = totals ? tensor_new(accum, 3, totals->shape) : NULL;
+    TileArg arg[3];
+    bool ok = before && far_scan(step, accum, before, totals, 1, false) && line_arg(p, l->n, l, device, false, l->reverse, &arg[0]) &&
+              line_arg(before, l->c - 1, l, device, false, false, &arg[1]) && line_arg(y, l->n, l, device, true, l->reverse, &arg[2]) &&
+              far_launch(join, device, (int64_t[]){l->o, l->n, l->i}, arg) != 0;
+
+    tensor_unref(totals);
+    tensor_unref(before);
     return ok;
 }
 
@@ -236,7 +205,7 @@ bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool rever
     for (int k = 0; k < x->rank; k++)
         *(k < axis ? &l.o : k > axis ? &l.i : &l.n) *= k == axis ? 1 : x->shape[k];
     l.c = (l.n + CHUNK - 1) / CHUNK;
-    if (!adds_up(accum) || !takes((DType)x->dtype) || !takes((DType)y->dtype) || l.c > LONGEST)
+    if (!adds_up(accum) || !takes((DType)x->dtype) || !takes((DType)y->dtype))
         return false;
     if (l.i == 1 && l.o >= LINES && l.n > 1 && scan_turned(step, accum, y, x, l.o, l.n, reverse))
         return true;
@@ -246,7 +215,7 @@ bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool rever
     p = l.c == 1 || accum == (DType)y->dtype ? tensor_ref(y) : tensor_new(accum, y->rank, y->shape);
     ok = p != NULL;
     if (ok && line_arg(from, l.n, &l, device, false, reverse, &arg[0]) && line_arg(p, l.n, &l, device, true, reverse, &arg[1]))
-        ok = far_launch(runs, device, (int64_t[]){l.o, l.n, l.i, l.c}, arg) != 0 && (l.c == 1 || join_chunks(name, accum, p, y, &l, device));
+        ok = far_launch(runs, device, (int64_t[]){l.o, l.n, l.i, l.c}, arg) != 0 && (l.c == 1 || join_chunks(step, accum, p, y, &l, device));
     tensor_unref(p);
     tensor_unref(from);
     return ok;
