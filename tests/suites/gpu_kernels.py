@@ -141,8 +141,8 @@ def beside(ctx):
         raise Fail(str(launches))
 
 
-def same_bits(ctx, text):
-    (here, there), counted = outputs(ctx, text)
+def same_bits(ctx, text, more_env=()):
+    (here, there), counted = outputs(ctx, text, more_env=more_env)
     if not int(counted["launch"]):
         raise Fail("nothing ran on the GPU")
     if not here or len(here) != len(there):
@@ -286,6 +286,18 @@ for dt in (f32, f64, bf16):
         x, w = random.normal(shape).to(dt), random.normal(kernel).to(dt)
         show(conv2d(x, w, **more), *grad(lambda x, w: (conv2d(x, w, **more) ** 2).sum(), argnums=(0, 1))(x, w), jit(lambda x, w: relu(conv2d(x, w, **more)))(x, w))
     show(conv1d(random.normal((2, 3, 50)).to(dt), random.normal((4, 3, 5)).to(dt), padding=2), conv3d(random.normal((1, 2, 6, 5, 7)).to(dt), random.normal((3, 2, 2, 3, 2)).to(dt)))
+'''
+
+# Windows of all batches are more than an eighth of 32 MB, so they go some batches after the others; windows of eight axes are moved in many boxes.
+PARTED = '''
+random.seed(8)
+for shape, kernel, more in (((12, 16, 40, 40), (6, 16, 3, 3), {"padding": 1}), ((11, 16, 60, 60), (8, 16, 5, 5), {"stride": 2, "padding": 2})):
+    x, w = random.normal(shape), random.normal(kernel)
+    for y in (conv2d(x, w, **more), *grad(lambda x, w: (conv2d(x, w, **more) ** 2).sum(), argnums=(0, 1))(x, w)):
+        print(y.shape, (y.to(f64) * (arange(y.size) % 7).reshape(y.shape)).sum().item())
+x, w = random.normal((2, 9, 5, 12, 12)), random.normal((3, 9, 3, 3, 3))
+y = grad(lambda w: (conv3d(x, w, padding=1) ** 2).sum())(w)
+print(y.shape, (y.to(f64) * (arange(y.size) % 7).reshape(y.shape)).sum().item())
 '''
 
 STAYS = '''
@@ -710,6 +722,7 @@ def tests(ctx):
     yield Test("gpu_kernels/circular", lambda: circular(ctx))
     yield Test("gpu_kernels/sorts", lambda: same_bits(ctx, SORTS))
     yield Test("gpu_kernels/convolutions", lambda: same_bits(ctx, CONVOLUTIONS))
+    yield Test("gpu_kernels/convolutions-in-parts", lambda: same_bits(ctx, PARTED, {"FAKE_CUDA": "memory=32"}))
     yield Test("gpu_kernels/divided", lambda: same_bits(ctx, DIVIDED))
     yield Test("gpu_kernels/moves-stay", lambda: stays(ctx))
     yield Test("gpu_kernels/shapes", lambda: same_bits(ctx, SHAPES))

@@ -14,11 +14,13 @@
 #include "base/ints.h"
 #include "ir/graph/level.h"
 #include "runtime/conv.h"
+#include "runtime/gpu_device.h"
 #include "runtime/kernel_util.h"
 
+#include <math.h>
 #include <string.h>
 
-enum { WINDOWS_LOG = 32, SPATIAL = 3 };                 /* bytes of windows, at most; axes */
+enum { WINDOWS_LOG = 32, PART = 8, SPATIAL = 3 };       /* bytes of windows, at most; of the memory, at most; axes */
 enum { BLOCK = 128, ALIGNED = 16, LONG = 1024 };        /* columns of the product's blocks; bytes that its rows are whole numbers of; steps */
 
 /* A convolution, or one of its phases. */
@@ -221,23 +223,62 @@ static Tensor *phases(FarConv *v, Tensor *x, const ConvSpread *d)
     return NULL;
 }
 
-static bool takes(const Attr *a, Tensor *const *in, const TType *y, DType accum)
+/* Dtypes that products are of, and something to add up. */
+static bool takes(const Attr *a, Tensor *const *in, const TType *y)
 {
-    double bytes = dtype_info[y->dtype].sbits / 8.0 * (double)in[0]->shape[0] * (double)in[0]->shape[1];
+    DType accum = accum_dtype(a, (DType)in[0]->dtype, (DType)y->dtype);
     bool narrow = y->dtype == DT_bf16 || y->dtype == DT_f16;
 
-    if (a->n < 1 || a->n > SPATIAL)
-        return false;
-    for (int i = 0; i < a->n; i++)
-        bytes *= (double)in[1]->shape[2 + i] * (double)y->shape[2 + i];
     for (int i = 0; i < y->rank; i++)
         if (!y->shape[i])
             return false;
     for (int i = 0; i < a->n; i++)
         if (!in[0]->shape[2 + i] || !in[1]->shape[2 + i])
             return false;
-    return (narrow ? accum == DT_f32 : (y->dtype == DT_f32 || y->dtype == DT_f64) && accum == (DType)y->dtype) && in[0]->dtype == y->dtype &&
-           in[1]->dtype == y->dtype && in[1]->shape[1] && bytes < (double)(1ull << WINDOWS_LOG);
+    return a->n >= 1 && a->n <= SPATIAL && (narrow ? accum == DT_f32 : (y->dtype == DT_f32 || y->dtype == DT_f64) && accum == (DType)y->dtype) &&
+           in[0]->dtype == y->dtype && in[1]->dtype == y->dtype && in[1]->shape[1];
+}
+
+/* Batches whose windows, of the first phase, fit into memory that may be taken for them. 0: not those of one. */
+static int64_t batches_at_once(const FarConv *v, const Tensor *x)
+{
+    const GpuDevice *g = gpu_look((int)x->store->device - 1);
+    double most = fmin((double)(1ull << WINDOWS_LOG), g ? (double)g->memory / PART : 0);
+    double bytes = dtype_info[x->dtype].sbits / 8.0 * (double)x->shape[1];
+
+    for (int i = 0; i < v->a->n; i++)
+        bytes *= (double)v->axis[i].taps * (double)v->axis[i].out;
+    return (int64_t)fmin((double)x->shape[0], most / fmax(bytes, 1));
+}
+
+/* Some batches after the others, into the result. */
+static Tensor *batches(FarConv *v, const ConvSpread *d, Tensor *x, int64_t each, bool spread)
+{
+    int64_t all = v->y->shape[0], from[RANK_MAX], to[RANK_MAX];
+    Tensor *y = tensor_new((DType)v->y->dtype, v->y->rank, v->y->shape);
+    TType part = *v->y;
+    bool ok = y;
+
+    memcpy(from, x->shape, sizeof *from * (size_t)x->rank);
+    memcpy(to, part.shape, sizeof *to * (size_t)part.rank);
+    for (int64_t b = 0; b < all && ok; b += each) {
+        from[0] = to[0] = part.shape[0] = least(each, all - b);
+        Tensor *some = tensor_view(x, x->rank, from, x->stride, x->offset + b * x->stride[0]);
+        Tensor *place = tensor_view(y, y->rank, to, y->stride, y->offset + b * y->stride[0]), *z;
+        FarConv w = *v;
+        w.y = &part;
+        z = !some || !place ? NULL : spread ? phases(&w, some, d) : phase(&w, some);
+        ok = z;
+        if (ok)
+            tensor_assign(place, z);
+        tensor_unref(z);
+        tensor_unref(place);
+        tensor_unref(some);
+    }
+    if (ok)
+        return y;
+    tensor_unref(y);
+    return NULL;
 }
 
 int far_conv(Trace *T, const Attr *a, Tensor *const *in, const TType *y, Tensor **out)
@@ -246,8 +287,9 @@ int far_conv(Trace *T, const Attr *a, Tensor *const *in, const TType *y, Tensor 
     ConvSpread d[SPATIAL];
     uint32_t dying = T->dying;
     bool spread = false;
+    int64_t each;
 
-    if (!takes(a, in, y, accum_dtype(a, (DType)in[0]->dtype, (DType)y->dtype)))
+    if (!takes(a, in, y))
         return 0;
     for (int i = 0; i < a->n; i++) {
         v.axis[i] = (ConvAxis){.in = in[0]->shape[2 + i], .size = y->shape[2 + i], .window = in[1]->shape[2 + i]};
@@ -255,8 +297,10 @@ int far_conv(Trace *T, const Attr *a, Tensor *const *in, const TType *y, Tensor 
         conv_phase(&v.axis[i], &d[i], 0);
         spread = spread || d[i].spread != 1;
     }
+    if (!(each = batches_at_once(&v, in[0])))
+        return 0;
     T->dying = 0;
-    out[0] = spread ? phases(&v, in[0], d) : phase(&v, in[0]);
+    out[0] = each < in[0]->shape[0] ? batches(&v, d, in[0], each, spread) : spread ? phases(&v, in[0], d) : phase(&v, in[0]);
     T->dying = dying;
     if (!out[0])
         return 0;
