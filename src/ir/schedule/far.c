@@ -73,19 +73,23 @@ FarKernel *far_kernel_for(const void *what, size_t n, const char *name, FarBuild
     return far_made(key, b.k);
 }
 
+FarKernel *far_read(uint64_t key, const char *text)
+{
+    StrBuf err = {0};
+    TileKernel *tile = tile_parse(text, strlen(text), &err);
+
+    if (!tile)
+        tsr_bug("a kernel for GPUs cannot be read: %s", sb_str(&err));
+    sb_done(&err);
+    return far_made(key, tile);
+}
+
 FarKernel *far_kernel(const char *text)
 {
     uint64_t key = far_key(text, strlen(text));
     FarKernel *f = far_known(key);
-    StrBuf err = {0};
-    TileKernel *tile;
 
-    if (f)
-        return f;
-    if (!(tile = tile_parse(text, strlen(text), &err)))
-        tsr_bug("a kernel for GPUs cannot be read: %s", sb_str(&err));
-    sb_done(&err);
-    return far_made(key, tile);
+    return f ? f : far_read(key, text);
 }
 
 FarKernel *far_kernel_of(const char *format, ...)

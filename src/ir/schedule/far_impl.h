@@ -21,6 +21,7 @@ int far_launch(const FarKernel *f, int device, const int64_t *sizes, const TileA
 uint64_t far_key(const void *what, size_t n);           /* of what a kernel is for, and of who makes its code */
 FarKernel *far_known(uint64_t key);                     /* the kernel that was made under this key; NULL: none yet */
 FarKernel *far_made(uint64_t key, TileKernel *tile);    /* tile, which is taken, folded and compiled under the key; NULL: it cannot be made */
+FarKernel *far_read(uint64_t key, const char *text);     /* the same of a text, which is long to write for each call */
 
 /* In a kernel's text, for lanes=256: %q is the lane's number in all groups. */
 #define FAR_LANE \

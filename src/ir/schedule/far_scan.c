@@ -102,19 +102,23 @@ static void put_steps(StrBuf *b, const Steps *s, const char *at, const char *tag
     }
 }
 
-static FarKernel *runs_kernel(const char *step, const char *x, const char *a, const char *p)
+static FarKernel *runs_kernel(OpId step, DType x, DType a, DType p)
 {
-    Steps s = {step, x, a, p};
+    const struct { char name[8]; int32_t step, x, a, p; } what = {"scan", (int32_t)step, (int32_t)x, (int32_t)a, (int32_t)p};
+    uint64_t key = far_key(&what, sizeof what);
+    Steps s = {op_info[step].name, dtype_info[x].name, dtype_info[a].name, dtype_info[p].name};
     StrBuf b = {0};
-    FarKernel *f;
+    FarKernel *f = far_known(key);
 
-    sb_printf(&b, runs_text, x, p);
+    if (f)
+        return f;
+    sb_printf(&b, runs_text, s.x, s.p);
     put_steps(&b, &s, "first", "b", true);
     sb_printf(&b, "    %%few: index = index {i=%d}\n    %%next: index = iadd %%first, %%few\n", AT_ONCE);
-    sb_printf(&b, "    %%last: %s[] = for %%at = %%next to %%end step %%few carry(%%carried = %%sb%d) {\n", a, AT_ONCE - 1);
+    sb_printf(&b, "    %%last: %s[] = for %%at = %%next to %%end step %%few carry(%%carried = %%sb%d) {\n", s.a, AT_ONCE - 1);
     put_steps(&b, &s, "at", "c", false);
     sb_printf(&b, "      yield %%sc%d\n    }\n  } else {\n  }\n}\n", AT_ONCE - 1);
-    f = far_kernel(sb_str(&b));
+    f = far_read(key, sb_str(&b));
     sb_done(&b);
     return f;
 }
@@ -194,7 +198,6 @@ static bool scan_turned(OpId step, DType accum, Tensor *y, Tensor *x, int64_t o,
 
 bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool reverse)
 {
-    const char *name = op_info[step].name, *a = dtype_info[accum].name;
     int device = (int)y->store->device;
     Lines l = {.o = 1, .n = x->shape[axis], .i = 1, .reverse = reverse};
     Tensor *from, *p;
@@ -209,7 +212,7 @@ bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool rever
         return false;
     if (l.i == 1 && l.o >= LINES && l.n > 1 && scan_turned(step, accum, y, x, l.o, l.n, reverse))
         return true;
-    runs = runs_kernel(name, dtype_info[x->dtype].name, a, l.c > 1 ? a : dtype_info[y->dtype].name);
+    runs = runs_kernel(step, (DType)x->dtype, accum, l.c > 1 ? accum : (DType)y->dtype);
     if (!runs->code || !(from = tensor_contiguous(x)))
         return false;
     p = l.c == 1 || accum == (DType)y->dtype ? tensor_ref(y) : tensor_new(accum, y->rank, y->shape);
