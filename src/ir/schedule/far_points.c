@@ -527,16 +527,18 @@ static bool add_ints(const Tensor *to, const Tensor *values, const FarPoints *p)
 
 bool far_scatter(OpId op, const Tensor *to, const Tensor *values, const FarPoints *p)
 {
-    FarKernel *f = scatter_kernel(op, to, values, p->block);
     int device = device_of(to);
     Landing l = {0};
     TileArg arg[5];
+    FarKernel *f;
     bool done;
 
-    if (!f || !f->code || p->count > INT32_MAX)
+    if (p->count > INT32_MAX)
         return false;
     if (adds_ints(op, to, values, p))
         return add_ints(to, values, p);
+    if (!(f = scatter_kernel(op, to, values, p->block)) || !f->code)
+        return false;
     if (!p->there)
         l = land_here(p->at, p->count);
     done = p->there ? land_there(p->there, p->count, device, &l) : l.place && l.end && l.order;
