@@ -481,6 +481,7 @@ const Type *call(Check *C, AstCall *c)
     const Type *f, *r;
 
     C->hold = AST_IS(c->func, Attribute) ? AST_AS(c->func, Attribute)->value : NULL;
+    optional_used(C, c->func, "None cannot be called");
     f = expr(C, c->func);
     if (!read_arguments(C, c, f, &a)) {
         grown_called(C, c, &(CallArgs){list, 0, true});

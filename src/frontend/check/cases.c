@@ -247,6 +247,7 @@ void flow_match(Check *C, AstMatch *m)
         AstMatchCase *c = AST_AS(m->cases.at[i], MatchCase);
         at = way_fork(C);
         C->branches++;
+        C->frame->guards++;
         flow_hide(C, &h, m->subject);
         capture(C, c->pattern);
         if (c->guard)
@@ -255,6 +256,7 @@ void flow_match(Check *C, AstMatch *m)
         facts_drop(C, facts);
         flow_unhide(&h);
         C->branches--;
+        C->frame->guards--;
         way = way_end(C, at);
         way_merge(&way, &done);
         done = way;

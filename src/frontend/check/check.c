@@ -304,6 +304,8 @@ static void return_stmt(Check *C, AstReturn *r)
     f->ret = f->ret ? type_join(f->ret, t) : t;
     f->dead = true;
     staging_return(C, r, t);
+    if (want && r->value && type_fits(C, T_NONE, want) == FITS_NOT && !fn_is_held_back(f->fn))
+        optional_used(C, r->value, "%.60s() is declared to return %s", f->fn->name ? f->fn->name->text : "lambda", type_text(want));
     if (C->kernel && AST_IS(f->fn->node, FunctionDef) && kernel_def(AST_AS(f->fn->node, FunctionDef)))
         kernel_returned(C, AST_AS(f->fn->node, FunctionDef), t, r);
     if (!want || type_fits(C, t, want) != FITS_NOT || fn_is_held_back(f->fn))
@@ -423,9 +425,11 @@ static void ann_assign(Check *C, AstAnnAssign *a)
         f->decl[n->slot] = want;
     else if (n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob && f == &C->home->frame)
         C->home->decl[n->slot] = want;
-    if (t)
+    if (t) {
         set_name(C, n, want ? declared_type(want, t) : t, a->value);
-    else if (f->fn && n->bind != BIND_CLASS && n->bind != BIND_GLOBAL && !f->var[n->slot])
+        if (AST_IS(a->value, Call) && type_has_none(t) && t->kind != TY_NONE)
+            optional_declared(C, n, want);
+    } else if (f->fn && n->bind != BIND_CLASS && n->bind != BIND_GLOBAL && !f->var[n->slot])
         set_name(C, n, type_of_kind(TY_UNSET), NULL);
     else if (n->bind == BIND_CLASS)
         map_set_ptr(&f->cls->attrs, n->id, want ? want : T_ANY);
@@ -532,6 +536,7 @@ static void simple(Check *C, Ast *s)
         C->quiet++;                             /* what an assertion compares is its own business */
         expr(C, AST_AS(s, Assert)->test);
         C->quiet--;
+        narrow_asserted(C, AST_AS(s, Assert)->test);
         facts_read(C, AST_AS(s, Assert)->test, true, &facts);
         facts_assume(C, &facts);
         break;

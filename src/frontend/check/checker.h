@@ -44,6 +44,13 @@ bool grown_is(Check *C, Ast *base);                     /* ... or base such a pl
 /* unused.c */
 void unused_result(Check *C, const Ast *s);             /* of a statement: a value that is made for nothing is said */
 
+/* optional.c */
+const Type *optional_untested(const Type *declared);    /* of a variable that was declared so: T | None is one of both, until it is tested */
+void optional_declared(Check *C, const AstName *n, const Type *declared);       /* a variable that was just given what is not known */
+void narrow_asserted(Check *C, Ast *test);              /* the test holds from here on */
+/* What None does not do is asked of e: E0921, with the reason, and true, where it may be None. */
+bool optional_used(Check *C, const Ast *e, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* ways.c */
 void var_put(Trail *trail, const Type **at, const Type *t);
 
@@ -96,6 +103,7 @@ const Type *slice_bound(Check *C, Ast *e, const Type *left_out);        /* of lo
 /* truth.c */
 int truth(Check *C, Ast *test);                         /* 1, 0, -1: not known */
 int truth_of_types(Check *C, AstOp op, const Type *a, const Type *b);       /* of a comparison; in the same way */
+bool truth_is_isinstance(const Ast *test);              /* isinstance(a, b), of the builtin */
 int truth_of_class(const Type *t, const Type *cls);         /* isinstance(t, cls), in the same way */
 void truth_judged(Check *C, Ast *test);                 /* E0311 for a tensor of several elements; after expr(test) */
 

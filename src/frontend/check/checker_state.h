@@ -109,6 +109,7 @@ struct CFrame {
     AstReturn *first_return;    /* the first in such a branch, and what it returns; NULL: none yet */
     const Type *first_type;
     int branches;               /* C->branches at the start of the body */
+    int guards;                 /* branches around, in the body, that something not known decides; loops are none */
     Vec(Fact) facts;            /* tested outside of branches, for the functions that are defined here */
     Cls *cls;                   /* class body */
 };

@@ -6,6 +6,7 @@
 
 #include "frontend/check/frames.h"
 #include "frontend/check/kernels.h"
+#include "frontend/check/ways.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -161,6 +162,9 @@ const Type *operated(Check *C, AstBinOp *op, const Type *a, const Type *b)
 
     if (a->kind == TY_DTYPE && op->op == AOP_MATMUL)
         return policy_suffix(C, (uint8_t)a->value, &policy, op->right) ? type_dtype((DType)a->value, policy) : T_ANY;
+    for (int i = 0; i < 2; i++)                     /* an object may define the operator for None */
+        if (type_is_any(i ? a : b) || (i ? a : b)->kind != TY_INSTANCE)
+            optional_used(C, i ? op->right : op->left, "'%s' is not defined for None", ast_op_text[op->op]);
     return binary(C, (int)op->op, a, b, (Ast *)op);
 }
 
@@ -175,6 +179,7 @@ static const Type *unary(Check *C, int op, Ast *e, Ast *node)
         known = C->kernel ? -1 : truth(C, e);
         return known < 0 ? type_of_kind(TY_BOOL) : type_bool(!known);
     }
+    optional_used(C, e, "None is no number");
     if (type_is_any(t))
         return T_ANY;
     if (t->kind == TY_TENSOR)
@@ -187,6 +192,14 @@ static const Type *unary(Check *C, int op, Ast *e, Ast *node)
     return t->kind == TY_FLOAT || (t->kind == TY_INT && op == AOP_POS) ? t : t->kind == TY_INT ? type_int(DIM_BAD) : T_ANY;
 }
 
+static void optional_compared(Check *C, AstOp op, const Ast *left, const Ast *right)
+{
+    if (op == AOP_IN || op == AOP_NOT_IN)
+        optional_used(C, right, "None holds no elements");
+    else if (op >= AOP_LT && op <= AOP_GE && !optional_used(C, left, "'%s' is not defined for None", ast_op_text[op]))
+        optional_used(C, right, "'%s' is not defined for None", ast_op_text[op]);
+}
+
 static const Type *compare(Check *C, AstCompare *c)
 {
     const Type *left = expr_looked(C, c->left), *r = type_of_kind(TY_BOOL);
@@ -195,6 +208,7 @@ static const Type *compare(Check *C, AstCompare *c)
     for (int i = 0; i < c->rest.n; i++) {
         AstCompareItem *x = AST_AS(c->rest.at[i], CompareItem);
         const Type *right = expr_looked(C, x->right);
+        optional_compared(C, x->op, i ? AST_AS(c->rest.at[i - 1], CompareItem)->right : c->left, x->right);
         if (x->op >= AOP_EQ && x->op <= AOP_GE && (left->kind == TY_TENSOR || right->kind == TY_TENSOR))
             r = type_is_any(left) || type_is_any(right) ? T_ANY : tensor_binary(C, (int)x->op, left, right, (Ast *)c);
         else {
@@ -445,30 +459,47 @@ static const Type *conditional(Check *C, AstIfExp *e)
     return flow_conditional(C, e);
 }
 
+/* One operand, of which the truth is r; later ones run only when the earlier ones allow it. */
+static const Type *bool_operand(Check *C, const AstBoolOp *b, int i, int r)
+{
+    const Type *v;
+
+    C->quiet += i > 0;
+    v = expr(C, b->values.at[i]);
+    if (i < b->values.n - 1)
+        truth_judged(C, b->values.at[i]);
+    C->quiet -= i > 0;
+    v = r >= 0 && v->kind == TY_BOOL ? type_bool(r) : v;
+    return b->op == AOP_OR && i < b->values.n - 1 ? type_some(v) : v;
+}
+
 static const Type *bool_op(Check *C, AstBoolOp *b)
 {
-    const Type *t = NULL;
+    const Type *t = NULL, *v;
+    Narrowing told = {.n = 0};
+    int r;
 
     for (int i = 0; i < b->values.n; i++) {
-        const Type *v;
-        int r = truth(C, b->values.at[i]);
+        if (i) {                                    /* the one before held, or failed */
+            narrow_back(&told);
+            narrow_more(C, b->values.at[i - 1], b->op == AOP_AND, &told);
+            narrow_take(&told);
+        }
+        r = truth(C, b->values.at[i]);
         if (r == (b->op == AOP_OR)) {               /* nothing after this one is looked at */
             v = expr(C, b->values.at[i]);
             v = v->kind == TY_BOOL ? type_bool(r) : v;
-            return t ? type_join(t, v) : v;
+            t = t ? type_join(t, v) : v;
+            break;
         }
         if (r >= 0 && i < b->values.n - 1) {        /* this one is never the result */
             expr(C, b->values.at[i]);
             continue;
         }
-        C->quiet += i > 0;                          /* later operands run only when the earlier ones allow it */
-        v = expr(C, b->values.at[i]);
-        if (i < b->values.n - 1)
-            truth_judged(C, b->values.at[i]);
-        C->quiet -= i > 0;
-        v = r >= 0 && v->kind == TY_BOOL ? type_bool(r) : v;
+        v = bool_operand(C, b, i, r);
         t = t ? type_join(t, v) : v;
     }
+    narrow_back(&told);
     return t ? t : T_ANY;
 }
 
@@ -672,9 +703,13 @@ static const Type *expr_of(Check *C, Ast *e)
     case AST_Compare: return compare(C, AST_AS(e, Compare));
     case AST_Call: return call(C, AST_AS(e, Call));
     case AST_Attribute:
+        if (strncmp(AST_AS(e, Attribute)->attr->text, "__", 2))
+            optional_used(C, AST_AS(e, Attribute)->value, "None has no attribute '%s'", AST_AS(e, Attribute)->attr->text);
         return is_super(AST_AS(e, Attribute)->value) ? cls_super(C, AST_AS(e, Attribute)->attr, e) :
                attribute(C, expr(C, AST_AS(e, Attribute)->value), AST_AS(e, Attribute)->attr, e);
-    case AST_Subscript: return subscript(C, expr_looked(C, AST_AS(e, Subscript)->value), AST_AS(e, Subscript)->index, e);
+    case AST_Subscript:
+        optional_used(C, AST_AS(e, Subscript)->value, "None cannot be indexed with []");
+        return subscript(C, expr_looked(C, AST_AS(e, Subscript)->value), AST_AS(e, Subscript)->index, e);
     case AST_Tuple: return display(C, AST_AS(e, Tuple)->elts, true);
     case AST_List: return display(C, AST_AS(e, List)->elts, false);
     case AST_Set: return set_display(C, AST_AS(e, Set)->elts);

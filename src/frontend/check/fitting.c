@@ -153,8 +153,12 @@ static bool check_argument(Check *C, const Fn *f, const AstParam *p, const CallA
     const TType *tensor = want->kind == TY_TENSOR ? want->tensor : NULL, *need;
 
     C->last = NULL;
-    if (argument_fits(C, f, p, a, want, b, node))
+    if (argument_fits(C, f, p, a, want, b, node)) {
+        if (type_fits(C, T_NONE, want) == FITS_NOT && !ast_is_const(p->dflt, CONST_NONE))
+            optional_used(C, value_of_arg(a->node), "argument '%.40s' of %.60s() must be %s", p->name->text,
+                          f->name ? f->name->text : "lambda", type_text(want));
         return true;
+    }
     need = tensor ? type_subst(want, b->from, b->to, b->n)->tensor : NULL;
     if (f->around->home != C->home && tensor && a->type->kind == TY_TENSOR)
         story_between_files(C, f, p, need, a->type->tensor, a->node, node);

@@ -38,8 +38,7 @@ static void widen(const Check *C, Way *w)
 
 /* ------------------------------------------------------------- hiding what a condition is about */
 
-/* The variable that a name is here; NULL: none that is kept by the walk. */
-static const Type **variable(const Check *C, const AstName *name, Trail **trail)
+const Type **flow_variable(const Check *C, const AstName *name, Trail **trail)
 {
     CFrame *f = C->frame;
 
@@ -98,12 +97,12 @@ static bool hide_names(Ast *n, void *state)
     if (!n || h->depth > 100)
         return true;
     if (n->kind == AST_Name) {
-        at = variable(h->C, AST_AS(n, Name), &trail);
+        at = flow_variable(h->C, AST_AS(n, Name), &trail);
         if (inside && at && !type_is_any(*at) && (*at)->kind == TY_TENSOR && (*at)->tensor->rank != RANK_UNKNOWN)
             return true;
         if (at && *at && (*at)->kind > TY_UNSET && (*at)->kind != TY_BOOL && (*at)->kind != TY_FUNC &&
             (*at)->kind != TY_SPACE && (*at)->kind != TY_CLASS && h->n < 16) {
-            h->var[h->n++] = (Hidden){trail, at, *at};
+            h->var[h->n++] = (Hidden){trail, at, type_tested(*at)};
             var_put(trail, at, type_of_kind(TY_HIDDEN));
         }
         return true;
@@ -152,7 +151,7 @@ void flow_forget_hidden(const Check *C, const Type **at)
 const Type *flow_hidden(const Check *C, Ast *e)
 {
     Trail *trail;
-    const Type **at = AST_IS(e, Name) ? variable(C, AST_AS(e, Name), &trail) : NULL;
+    const Type **at = AST_IS(e, Name) ? flow_variable(C, AST_AS(e, Name), &trail) : NULL;
 
     for (const Hiding *h = C->hiding; at && h; h = h->around)
         for (int i = 0; i < h->n; i++)
@@ -183,6 +182,7 @@ void flow_if(Check *C, AstIf *s)
     Fork at;
     Way first, second;
     Facts yes, no;
+    Narrowing told, told_no;
     bool staged;
 
     expr_looked(C, s->test);
@@ -193,12 +193,16 @@ void flow_if(Check *C, AstIf *s)
     }
     facts_read(C, s->test, true, &yes);
     facts_read(C, s->test, false, &no);
+    narrow_read(C, s->test, true, &told);
+    narrow_read(C, s->test, false, &told_no);
     staged = staging_decides(C, s->test);               /* then both arms run: none of them is guarded */
     C->branches++;
+    C->frame->guards++;
     C->frame->staged_arms += staged;
     at = way_fork(C);
     facts_assume(C, &yes);
     flow_hide(C, &h, staged ? NULL : s->test);
+    narrow_take(&told);
     block(C, s->body);
     flow_unhide(&h);
     first = way_end(C, at);
@@ -206,10 +210,12 @@ void flow_if(Check *C, AstIf *s)
     at = way_fork(C);
     facts_assume(C, &no);
     hide_again(&h);
+    narrow_take(&told_no);
     block(C, s->orelse);
     flow_unhide(&h);
     second = way_end(C, at);
     C->branches--;
+    C->frame->guards--;
     C->frame->staged_arms -= staged;
     if (staged)
         staging_arms(C, s, &first, &second);
@@ -222,38 +228,44 @@ void flow_if(Check *C, AstIf *s)
 }
 
 /* One arm: aloud without what the test is about, then its type with it. */
-static const Type *arm(Check *C, Ast *e, Ast *test, const Facts *facts)
+static const Type *arm(Check *C, Ast *e, Ast *test, bool holds)
 {
     int mark = C->facts;
     const Type *t;
+    Facts facts;
+    Narrowing told;
     Hiding h;
 
-    facts_assume(C, facts);
+    facts_read(C, test, holds, &facts);
+    narrow_read(C, test, holds, &told);
+    facts_assume(C, &facts);
     if (!C->quiet) {
-        flow_hide(C, &h, test);
+        flow_hide(C, &h, staging_decides(C, test) ? NULL : test);
+        narrow_take(&told);
         expr(C, e);
+        narrow_back(&told);
         flow_unhide(&h);
     }
+    narrow_take(&told);
     C->quiet++;
     t = expr(C, e);
     C->quiet--;
+    narrow_back(&told);
     facts_drop(C, mark);
     return type_settle(t);
 }
 
 const Type *flow_conditional(Check *C, AstIfExp *e)
 {
-    Facts yes, no;
-    bool staged = staging_decides(C, e->test);
     const Type *a, *b;
 
-    facts_read(C, e->test, true, &yes);
-    facts_read(C, e->test, false, &no);
     C->branches++;
-    a = arm(C, e->body, staged ? NULL : e->test, &yes);
-    b = arm(C, e->orelse, staged ? NULL : e->test, &no);
+    C->frame->guards++;
+    a = arm(C, e->body, e->test, true);
+    b = arm(C, e->orelse, e->test, false);
     C->branches--;
-    if (staged)
+    C->frame->guards--;
+    if (staging_decides(C, e->test))
         staging_choice(C, e, a, b);
     return type_join(a, b);
 }
@@ -300,13 +312,18 @@ static Way loop_once(Check *C, AstFor *f, AstWhile *w, bool sure, bool staged)
     Loop l = {.up = C->loop, .head = way_fork(C)};
     FirstRound outer = C->first;
     int facts = C->facts;
+    Narrowing told;
     Hiding h;
     Way round;
 
     C->loop = &l;
     C->branches++;
     C->first = (FirstRound){sure ? &l : NULL, C->quiet, C->branches, C->calls};
+    told.n = 0;
+    if (w)
+        narrow_read(C, w->test, true, &told);
     flow_hide(C, &h, w && !staged ? w->test : NULL);
+    narrow_take(&told);
     if (f)
         bind_target(C, f->target, f->is_async ? T_ANY : element_of(expr_looked(C, f->iter)), NULL);
     block(C, f ? f->body : w->body);

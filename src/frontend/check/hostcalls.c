@@ -2,6 +2,7 @@
  * Builtin functions of host values whose results depend on what they are given:
  * tuple(range(2, x.ndim)) is a tuple of known numbers when the tensor's rank is.
  */
+#include "frontend/check/binding.h"
 #include "frontend/check/tensorcalls.h"
 
 #include "base/words.h"
@@ -86,6 +87,7 @@ static const Type *host_len(Check *C, const CallArgs *a, Ast *node)
 
     if (!t || a->n != 1)
         return NULL;
+    optional_used(C, value_of_arg(a->at[0].node), "None has no length");
     if (object_lacks(C, t, "__len__"))
         diag_help(REPORT(C, E0906, a->at[0].node->span, "the argument of len()", "a list, a text, another container or a tensor", type_text(t)),
                   "define %s.__len__(self)", cls_name(t->ref));

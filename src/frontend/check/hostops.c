@@ -202,6 +202,7 @@ void host_iterated(Check *C, const Type *t, Ast *e)
     Sort s = sort_of(t);
     Diag *d;
 
+    optional_used(C, e, "None cannot be iterated over");
     if (s != NONE && s != NUMBER && !no_elements(t) &&
         !(object_lacks(C, t, "__iter__") && object_lacks(C, t, "__getitem__") && object_lacks(C, t, "__aiter__")))
         return;

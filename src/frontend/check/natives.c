@@ -352,6 +352,8 @@ void native_judged(Check *C, const NativeDef *d, const Slots *s, const CallArgs 
         const NativeParam *p = met(sig, s, a, i);
         if (p && AST_IS(p->annotation, Name) && !strcmp(AST_AS(p->annotation, Name)->id->text, "Json") && takes_more(a))
             continue;
+        if (p && p->annotation && !AST_IS(p->dflt, Const) && surely_not(T_NONE, p->annotation) && !a->at[i].stars)
+            optional_used(C, value_of_arg(a->at[i].node), "it does not go into %s()", *d->name == '_' ? d->owner : d->name);
         if (!p || !p->annotation || (a->at[i].type->kind == TY_NONE && AST_IS(p->dflt, Const)) || !surely_not(a->at[i].type, p->annotation))
             continue;
         report_argument(C, d, p, &a->at[i], node);

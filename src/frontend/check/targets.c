@@ -78,6 +78,8 @@ static void unpack(Check *C, AstSeq elts, const Type *t, Ast *target, Ast *value
     int64_t n;
     char have[24], want[24];
 
+    if (value)
+        optional_used(C, value, "None has no values to unpack");
     t = record_tuple(t);
     n = type_is_any(t) ? -1 : unpacked_count(t);
     if (!type_is_any(t) && t->kind != TY_FLOAT)
@@ -136,6 +138,7 @@ static void store_subscript(Check *C, AstSubscript *s, const Type *t)
     const Type *base, *index, *place;
     bool grown;
 
+    optional_used(C, s->value, "None cannot be indexed with []");
     base = expr_looked(C, s->value);
     grown = base->kind != TY_TENSOR && grown_is(C, s->value);
     index = expr(C, s->index);
@@ -197,6 +200,7 @@ void bind_target(Check *C, Ast *target, const Type *t, Ast *value)
         bind_target(C, AST_AS(target, Starred)->value, t, value);
         break;
     case AST_Attribute:
+        optional_used(C, AST_AS(target, Attribute)->value, "None has no attribute '%s'", AST_AS(target, Attribute)->attr->text);
         base = expr(C, AST_AS(target, Attribute)->value);
         if (base->kind == TY_HIDDEN)                /* if self.x is None: self.x = ... */
             base = flow_hidden(C, AST_AS(target, Attribute)->value);

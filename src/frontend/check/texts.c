@@ -76,6 +76,8 @@ static void spec_judged(Check *C, const Type *t, const char *s, size_t n, Span s
     StrBuf text = {0};
     Diag *d;
 
+    if (n && value)
+        optional_used(C, value, "'%.*s' does not format None", (int)n, s);
     if (!letters || !n || letter < 0 || (*letters && (!letter || strchr(letters, letter))))
         return;
     sb_printf(&text, "'%.*s' does not format a value of type %s", (int)n, s, type_text(t));

@@ -208,6 +208,11 @@ int truth_of_class(const Type *t, const Type *cls)
     return any;
 }
 
+bool truth_is_isinstance(const Ast *test)
+{
+    return AST_IS(test, Call) && is_builtin(AST_AS(test, Call), "isinstance", 2);
+}
+
 static int isinstance_truth(Check *C, AstCall *c)
 {
     const Type *t = expr(C, AST_AS(c->args.at[0], Arg)->value);

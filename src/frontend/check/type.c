@@ -385,6 +385,16 @@ bool type_has_none(const Type *t)
     return false;
 }
 
+const Type *type_some(const Type *t)
+{
+    const Type *left = NULL;
+
+    for (int i = 0; t && t->kind == TY_UNION && i < t->n; i++)
+        if (t->item[i]->kind != TY_NONE)
+            left = left ? type_union(left, t->item[i]) : t->item[i];
+    return left ? left : t;
+}
+
 const Type *type_placed(const Type *tensor, const void *place)
 {
     Type made = *tensor;
@@ -508,6 +518,16 @@ const Type *type_union(const Type *a, const Type *b)
     if (n > 8)
         return T_ANY;
     return n == 1 ? m[0] : intern(&(Type){.kind = TY_UNION, .n = n, .item = m});
+}
+
+const Type *type_untested(const Type *u)
+{
+    return intern(&(Type){.kind = TY_UNION, .exact = 1, .n = u->n, .item = u->item});
+}
+
+const Type *type_tested(const Type *t)
+{
+    return type_is_untested(t) ? intern(&(Type){.kind = TY_UNION, .n = t->n, .item = t->item}) : t;
 }
 
 static const Type *join_items(const Type *a, const Type *b)

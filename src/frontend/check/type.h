@@ -34,7 +34,7 @@ struct Type {
     uint8_t kind;
     uint8_t exact;              /* FLOAT: value has its bits;
                                    DICT: item[] are its keys and values in turn; LIST, RANGE, OBJECT: item[] are its elements, one by one;
-                                   else item[0] is any element */
+                                   UNION: type_untested; else item[0] is any element */
     int n;                      /* TENSOR of unknown rank: axes known in front of "..." | behind it << 8, in tensor->shape */
     const Type *const *item;    /* OBJECT: what a generator gives;
                                    TUPLE elements (n -1: any number of item[0]); LIST, SET element; DICT key, value;
@@ -96,6 +96,10 @@ static inline int type_back(const Type *t) { return t->n >> 8; }
 const Type *type_placed(const Type *tensor, const void *place);        /* the tensor, lying there; NULL: as a value */
 const Type *type_kernel(int which, const Type *item, const TType *t);  /* KernelThing of kernels.h; item, t may be NULL */
 const Type *type_union(const Type *a, const Type *b);
+/* UNION: what a variable holds that was declared so, before the program asked which of them it is (optional.c); and behind that. */
+const Type *type_untested(const Type *u);
+static inline bool type_is_untested(const Type *t) { return t && t->kind == TY_UNION && t->exact; }
+const Type *type_tested(const Type *t);
 
 /* The least type that holds both; sizes that differ become unknown. */
 const Type *type_join(const Type *a, const Type *b);
@@ -114,6 +118,7 @@ bool type_is_container(const Type *t);
 bool type_is_segmented(const Type *t);                  /* a tensor with "..." among sizes that are known */
 static inline bool type_is_any(const Type *t) { return !t || t->kind <= TY_HIDDEN; }     /* ANY, HIDDEN, or NULL */
 bool type_has_none(const Type *t);
+const Type *type_some(const Type *t);                   /* of T | None: T */
 bool dim_mentions_open(Dim d);                          /* of one that is no number */
 /* Does it mention an unknown size, not only the program's names? */
 static inline bool dim_is_open(Dim d) { return !dim_is_const(d) && dim_mentions_open(d); }

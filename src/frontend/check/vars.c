@@ -191,7 +191,7 @@ const Type *name_type(Check *C, AstName *n)
         report_unbound(C, E0217, n, "declared here, without a value");
         return T_ANY;
     }
-    return t ? t : T_ANY;
+    return t ? type_tested(t) : T_ANY;
 }
 
 /* The container in this variable or attribute may be changed through another name from now on. */

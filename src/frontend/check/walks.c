@@ -36,6 +36,8 @@ static void take_params(Check *C, Fn *f, const Sig *sig, CFrame *frame, const Ty
         if (p->ast.kind == AST_Param && p->name && p->kind <= PARAM_KWARGS && (int)p->slot < frame->nvar) {
             frame->from[p->slot] = (Ast *)p;
             frame->var[p->slot] = param_type(p, given ? given[p->slot] : NULL, sig->param[p->slot]);
+            if (!given && !C->kernel && p->kind < PARAM_VARARGS && frame->var[p->slot] == sig->param[p->slot])
+                frame->var[p->slot] = optional_untested(frame->var[p->slot]);
             if (!given && !C->kernel && p->kind < PARAM_VARARGS)
                 frame->var[p->slot] = param_number(p, frame->var[p->slot]);
         }

@@ -27,6 +27,16 @@ typedef struct Hiding { Check *C; Hidden var[16]; int n, depth, elements; struct
 void flow_hide(Check *C, Hiding *h, Ast *test);         /* test NULL: nothing */
 void flow_unhide(const Hiding *h);
 
+const Type **flow_variable(const Check *C, const AstName *name, Trail **trail);      /* NULL: none that is kept by the walk */
+
+/* What a test tells of variables, T | None above all: optional.c. */
+typedef struct { Trail *trail; const Type **at; const Type *t, *was; } Told;
+typedef struct Narrowing { Told var[8]; int n; } Narrowing;
+void narrow_read(Check *C, Ast *test, bool holds, Narrowing *out);
+void narrow_more(Check *C, Ast *test, bool holds, Narrowing *out);      /* and what this test tells, too */
+void narrow_take(Narrowing *n);                         /* from here on, to the end of the branch */
+void narrow_back(const Narrowing *n);                   /* the end of a branch that is no way of its own */
+
 Fork way_fork(Check *C);
 Way way_end(Check *C, Fork from);       /* what changed since, which is undone; the caller takes or drops it */
 Way way_here(Check *C, Fork from);      /* the same, with nothing undone: for break and continue */
