@@ -397,7 +397,7 @@ void llvm_objects(Llvm **unit, int n, Level level, StrBuf *bytes, LlvmThen *then
 {
     Finishing f = {unit, turns(unit, n), bytes, tsr_calloc(((size_t)n + 1) * sizeof *f.err), then, st, level};
 
-    pool_for(n, 1, finish_part, &f);
+    pool_each(n, finish_part, &f);
     for (int i = 0; i < n; i++) {
         sb_puts(err, sb_str(&f.err[i]));
         sb_done(&f.err[i]);

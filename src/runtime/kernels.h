@@ -51,5 +51,6 @@ typedef enum { DIST_BITS, DIST_UNIFORM, DIST_NORMAL, DIST_BERNOULLI, DIST_RANDIN
 void pool_init(int threads);                /* 0: TESSERA_THREADS, else the machine's cores */
 int pool_threads(void);
 void pool_for(int64_t n, int64_t grain, void (*fn)(int64_t lo, int64_t hi, void *st), void *st);
+void pool_each(int64_t n, void (*fn)(int64_t lo, int64_t hi, void *st), void *st);      /* one at a time: they take long */
 
 #endif

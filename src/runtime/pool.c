@@ -116,25 +116,17 @@ static void start_workers(int want)
     pthread_attr_destroy(&attr);
 }
 
-void pool_for(int64_t n, int64_t grain, void (*fn)(int64_t lo, int64_t hi, void *st), void *st)
+/* part: how many are taken at once. */
+static void run_parts(int64_t n, int64_t part, void (*fn)(int64_t lo, int64_t hi, void *st), void *st)
 {
-    int threads = pool_threads();
-
-    if (n <= 0)
-        return;
-    if (n <= grain || threads == 1 || inside) {
-        fn(0, n, st);
-        return;
-    }
-    int64_t parts = (n + grain - 1) / grain, per = (parts + threads * 4 - 1) / (threads * 4);
     pthread_mutex_lock(&lock);
-    start_workers(threads - 1);
+    start_workers(pool_threads() - 1);
     while (busy)                                    /* stragglers of the last job */
         pthread_cond_wait(&idle, &lock);
     job.fn = fn;
     job.st = st;
     job.n = n;
-    job.part = per * grain;
+    job.part = part;
     atomic_store(&job.next, 0);
     generation++;
     pthread_cond_broadcast(&wake);
@@ -146,4 +138,27 @@ void pool_for(int64_t n, int64_t grain, void (*fn)(int64_t lo, int64_t hi, void 
     while (busy)
         pthread_cond_wait(&idle, &lock);
     pthread_mutex_unlock(&lock);
+}
+
+void pool_for(int64_t n, int64_t grain, void (*fn)(int64_t lo, int64_t hi, void *st), void *st)
+{
+    int threads = pool_threads();
+    int64_t parts = (n + grain - 1) / grain, per = (parts + threads * 4 - 1) / (threads * 4);
+
+    if (n <= 0)
+        return;
+    if (n <= grain || threads == 1 || inside)
+        fn(0, n, st);
+    else
+        run_parts(n, per * grain, fn, st);
+}
+
+void pool_each(int64_t n, void (*fn)(int64_t lo, int64_t hi, void *st), void *st)
+{
+    if (n <= 0)
+        return;
+    if (n == 1 || pool_threads() == 1 || inside)
+        fn(0, n, st);
+    else
+        run_parts(n, 1, fn, st);
 }
