@@ -1,12 +1,6 @@
 /*
- * From a `fused` node to a launch: sizes and strides of the region's axes, a
- * kernel for the stride classes, results, and off it goes.
- *
- * Operands that step by neither 0 nor 1 along the inner axis are copied to rows
- * first, as the reference kernels do; when the outer axis is the one whose
- * elements lie side by side, as in sums down columns, they stay, and a group
- * does more rows at a time.  Rows that memory has in pieces are brought, a few at
- * a time (fused_brought.c).
+ * From a `fused` node to a launch: what there is to run it is made ready (fused_plan.c), and off it goes: here, on a GPU (fused_far.c), by the
+ * oracle, or not at all, and then the caller does its nodes one by one.
  *
  * A body with a matrix product (product.c) computes that first: blocks of it go through the kernel as they are finished,
  * where rows of the product are rows of the kernel, else all of it at the end.
@@ -15,7 +9,6 @@
 #include "ir/schedule/fused_impl.h"
 
 #include "ir/graph/level.h"
-#include "ir/graph/sizes.h"
 #include "ir/tile/tile_impl.h"
 
 #include "base/alloc.h"
@@ -27,11 +20,6 @@
 
 #include <string.h>
 
-enum {
-    FAR_TOTAL_ROW = 1 << 12,
-    TOTAL_ROW = 1 << 14,        /* elements of a part of a total: a power of two of the chunks of R4 of docs/numerics.md */
-};
-
 const FusedFar *fused_far;
 bool (*fused_oracle)(const TileKernel *k, const int64_t *size, const TileArg *arg, StrBuf *err);
 int (*fused_run_steps)(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor *const *slices, Tensor **out, int *nout);
@@ -39,366 +27,6 @@ static bool lazy;
 static int told;                /* what the compiler does where no function asks */
 
 enum { PAYS = 1 << 23 };        /* element operations that take about as long as making a kernel */
-
-/* ---- one run ---- */
-
-void fused_sizes(Run *u)
-{
-    for (int a = 0; a < u->c->r.naxes; a++)
-        u->size[a] = -1;
-    for (int i = 0; i < u->nin; i++)
-        for (int k = 0; u->c->value[i] && k < u->x[i]->rank; k++)
-            if (u->c->value[i]->axis[k] >= 0)
-                u->size[(int)u->c->value[i]->axis[k]] = u->x[i]->shape[k];
-}
-
-bool fused_all_sizes(Run *u, const Graph *body)
-{
-    Region r;
-
-    for (int a = 0; a < u->c->r.naxes; a++)
-        if (u->size[a] < 0) {
-            if (!region_of_body(body, &r) || !u->T->dims)
-                return false;
-            Dim d = env_subst(u->T->dims, r.size[a]);
-            if (!dim_is_const(d))
-                return false;
-            u->size[a] = d;
-        }
-    return true;
-}
-
-bool fused_is_empty_extreme(const Run *u)
-{
-    const Region *r = &u->c->r;
-    bool empty = false;
-
-    for (int a = r->nkept; a < r->naxes; a++)
-        empty |= !u->size[a];
-    for (int v = 0; empty && v < r->nvalues; v++)
-        if (r->value[v].inside && (r->value[v].node->op == OP_max || r->value[v].node->op == OP_min))
-            return true;
-    return false;
-}
-
-/* Where a storage begins: here, or on the device. A result in an operand's place is not fresh. */
-static char *storage_base(const Run *u, Tensor *t, bool write)
-{
-    if (u->device)
-        return fused_far->address(t, u->device, write, t->store->refs == 1);
-    return write ? storage_data(t->store) : (char *)storage_read(t->store);
-}
-
-/* Has the device no place for an operand or a result, or is it lost? Nothing may be launched then. */
-static bool has_fault(const Run *u) { return u->device && fault_kept; }
-
-static bool is_key(const Run *u, int i) { return u->c->value[i] && u->c->value[i]->key; }
-
-static bool is_table(const Run *u, int i) { return u->c->value[i] && u->c->value[i]->lead; }
-
-/* Of keys, two words are one element. A table's places count from where its memory begins. */
-static void set_arg(Run *u, int i)
-{
-    Tensor *t = u->x[i];
-    LaunchArg *arg = &u->space.arg[i];
-    int words = is_key(u, i) ? 2 : 1;
-    char *base;
-
-    memset(arg, 0, sizeof *arg);
-    arg->bytes = words * dtype_info[t->dtype].sbits / 8;
-    if (is_table(u, i))
-        arg->places = t->store->nbytes / arg->bytes > 1 ? t->store->nbytes / arg->bytes : 1;
-    if (!(u->in_blocks && i == u->nin - 1) && (base = storage_base(u, t, i >= u->nin)))
-        arg->base = is_table(u, i) ? base : base + t->offset / words * arg->bytes;
-    for (int k = 0; u->c->value[i] && k < t->rank; k++)
-        if (u->c->value[i]->axis[k] >= 0 && t->shape[k] != 1)
-            arg->stride[(int)u->c->value[i]->axis[k]] = t->stride[k] / words;
-}
-
-/* Row-major order along the counter's axes. */
-static void set_counter(Run *u, int i)
-{
-    const RegionCounter *c = &u->c->r.counter[i];
-    LaunchCounter *out = &u->space.counter[i];
-    int64_t step = 1;
-
-    memset(out, 0, sizeof *out);
-    for (int k = c->n; k-- > 0; step *= u->size[(int)c->axis[k]])
-        out->stride[(int)c->axis[k]] = step;
-}
-
-/* The space as the operands lie now, no axis merged. */
-static void set_space(Run *u)
-{
-    u->space.naxes = u->c->r.naxes;
-    u->space.nkept = u->c->r.nkept;
-    memcpy(u->space.size, u->size, sizeof u->size);
-    u->space.nargs = u->nin + u->nout;
-    for (int i = 0; i < u->space.nargs; i++)
-        set_arg(u, i);
-    u->space.ncounters = u->c->r.ncounters;
-    for (int i = 0; i < u->space.ncounters; i++)
-        set_counter(u, i);
-}
-
-Tensor *fused_result(const Run *u, int i)
-{
-    const TType *y = gvalue_type(u->c->body->results.at[i]);
-    const RegionValue *v = u->c->value[u->nin + i];
-    Dim shape[REGION_AXES];
-
-    for (int k = 0; k < y->rank; k++)
-        shape[k] = v->axis[k] < 0 ? 1 : u->size[(int)v->axis[k]];
-    return fused_state.rehearses ? fused_ghost((DType)y->dtype, y->rank, shape) : tensor_new((DType)y->dtype, y->rank, shape);
-}
-
-/*
- * May the result lie where the operand does, which nobody else has?  A pass reads all of an element before it stores it, and the last one is
- * behind whatever reads the row (lower_keep.c keeps nothing there while somebody reads it); what a product multiplies is read again.
- */
-static bool may_replace(const Run *u, int operand, int i)
-{
-    const Tensor *t = u->x[operand];
-    const TType *y = gvalue_type(u->c->body->results.at[i]);
-    const RegionValue *a = u->c->value[operand], *b = u->c->value[u->nin + i];
-    bool same = u->dying >> operand & 1 && !u->c->product && b->pass == u->c->r.npasses - 1 && a && !a->lead && t->refs == 2 && t->store->refs == 1 &&
-                t->contiguous && t->offset == 0 && t->dtype == y->dtype && t->rank == y->rank && a->has == region_all(&u->c->r);
-
-    for (int k = 0; same && k < y->rank; k++)
-        same = a->axis[k] == b->axis[k];
-    return same;
-}
-
-/* A result in the memory of an operand that dies here, each of which serves one; NULL: there is none. */
-static Tensor *reuse_operand(Run *u, int i)
-{
-    for (int k = 0; k < u->nin && k < 32; k++)
-        if (may_replace(u, k, i)) {
-            u->dying &= ~(1u << k);
-            return tensor_view(u->x[k], u->x[k]->rank, u->x[k]->shape, u->x[k]->stride, 0);
-        }
-    return NULL;
-}
-
-/* Its elements are those of the product, and stored by the last pass, each after whatever is read there. */
-int fused_result_in_place(const Run *u)
-{
-    const Tensor *p = u->c->product ? u->x[u->nin - 1] : NULL;
-    const RegionValue *from = p ? u->c->value[u->nin - 1] : NULL;
-
-    for (int i = 0; p && i < u->nout; i++) {
-        const TType *y = gvalue_type(u->c->body->results.at[i]);
-        const RegionValue *to = u->c->value[u->nin + i];
-        if (y->dtype == p->dtype && y->rank == p->rank && !memcmp(from->axis, to->axis, sizeof *from->axis * y->rank) &&
-            to->has == from->has && to->pass == u->c->r.npasses - 1)
-            return i;
-    }
-    return -1;
-}
-
-/* The place that the result had better have, if it is one for it; else NULL. */
-static Tensor *placed(const Run *u, int i)
-{
-    const TType *y = gvalue_type(u->c->body->results.at[i]);
-    const RegionValue *v = u->c->value[u->nin + i];
-    Tensor *t = u->slices && !u->device && !u->c->product && !fused_is_total(u) ? u->slices[i] : NULL;
-
-    if (!t || t->dtype != y->dtype || t->rank != y->rank)
-        return NULL;
-    for (int k = 0; k < y->rank; k++)
-        if (t->shape[k] != (v->axis[k] < 0 ? 1 : u->size[(int)v->axis[k]]))
-            return NULL;
-    return tensor_ref(t);
-}
-
-static bool make_results(Run *u)
-{
-    int in_place = fused_result_in_place(u);
-
-    for (int i = 0; i < u->nout; i++) {
-        const TType *y = gvalue_type(u->c->body->results.at[i]);
-        Tensor *t = placed(u, i);
-        if (!t)
-            t = i == in_place ? tensor_ref(u->x[u->nin - 1]) : reuse_operand(u, i);
-        if (!t && !(t = fused_result(u, i)))
-            return false;
-        t->weak = y->weak;
-        t->policy = y->policy;
-        u->x[u->nin + i] = t;
-    }
-    return true;
-}
-
-/* A row-major copy in place of the operand. */
-static bool straighten(Run *u, int i)
-{
-    Tensor *x = u->x[i], *t = NULL;
-
-    if (is_table(u, i))                                 /* places are where it lies now */
-        return false;
-    if (i < u->nin && !(u->device && (t = fused_far->copy(u->T, x))))
-        t = fused_state.rehearses ? fused_ghost((DType)x->dtype, x->rank, x->shape) : tensor_copy(x);
-    if (!t)
-        return false;
-    tensor_unref(u->x[i]);
-    u->x[i] = t;
-    return true;
-}
-
-/* Do the words of keys lie in pairs? */
-static bool in_pairs(const Tensor *t)
-{
-    bool ok = t->stride[t->rank - 1] == 1 && t->offset % 2 == 0;
-
-    for (int k = 0; k < t->rank - 1; k++)
-        ok &= t->stride[k] % 2 == 0 || t->shape[k] == 1;
-    return ok;
-}
-
-static bool pair_keys(Run *u, bool copy)
-{
-    for (int i = 0; i < u->nin; i++)
-        if (is_key(u, i) && !in_pairs(u->x[i]) && !(copy && straighten(u, i)))
-            return false;
-    return true;
-}
-
-/* No rows are brought. */
-static void lie_whole(Run *u)
-{
-    tsr_free(u->lies);
-    u->lies = NULL;
-}
-
-/* Merge axes; where an operand hinders it, rows are brought, or it is copied once. */
-static bool merge_axes(Run *u)
-{
-    bool copied[OPERANDS] = {false};
-    int which;
-
-    lie_whole(u);
-    if (!pair_keys(u, true))
-        return false;
-    for (;;) {
-        set_space(u);
-        if (has_fault(u))
-            return false;
-        if (launch_merge(&u->space, &which))
-            return true;
-        set_space(u);
-        if (fused_brings(u))
-            return true;
-        if (which < 0 || copied[which] || !straighten(u, which))
-            return false;
-        copied[which] = true;
-    }
-}
-
-static int64_t inner_step(const LaunchSpace *s, const int64_t *stride) { return s->naxes > s->nkept ? stride[s->nkept] : 0; }
-static int64_t outer_step(const LaunchSpace *s, const int64_t *stride) { return s->nkept ? stride[s->nkept - 1] : 0; }
-static int8_t class_of(int64_t step) { return (int8_t)(step == 0 || step == 1 ? step : STRIDE_ANY); }
-
-/* A result's axis that it lacks has one element, which is stored to: it is no axis that stands still.  Counters come last. */
-static void classify(const LaunchSpace *s, int nin, StrideClass *out)
-{
-    for (int i = 0; i < s->nargs; i++) {
-        int64_t inner = inner_step(s, s->arg[i].stride), outer = outer_step(s, s->arg[i].stride);
-        out[i].inner = inner == 0 && i >= nin ? 1 : class_of(inner);
-        out[i].outer = outer == 0 && i >= nin ? STRIDE_ANY : class_of(outer);
-    }
-    for (int i = 0; i < s->ncounters; i++) {
-        const int64_t *stride = s->counter[i].stride;
-        out[s->nargs + i] = (StrideClass){outer_step(s, stride) ? STRIDE_ANY : 0, class_of(inner_step(s, stride))};
-    }
-}
-
-/* Rows that nobody reads side by side: a step from row to row of 1 is like any other, but for who turns tiles. */
-static void forget_neighbours(const LaunchSpace *s, StrideClass *c, bool turns)
-{
-    for (int i = 0; i < s->nargs; i++)
-        if (c[i].outer == 1 && !(turns && c[i].inner == STRIDE_ANY))
-            c[i].outer = STRIDE_ANY;
-}
-
-/* A table and its places are read where they lie, however they step. */
-static bool lies_anyhow(const Run *u, int i)
-{
-    bool places = u->c->looks_up && i >= u->c->whole->params.n && i < u->nin - (u->c->product != NULL);
-
-    return places || is_table(u, i);
-}
-
-/* Which operand should be copied to rows first: -1 none. *crosswise: rows are read side by side instead. */
-static int awkward(const Run *u, const StrideClass *c, bool *crosswise)
-{
-    bool reduces = u->c->r.nkept < u->c->r.naxes;
-
-    *crosswise = false;
-    for (int i = 0; i < u->space.nargs; i++)
-        *crosswise |= reduces && (c[i].inner == STRIDE_ANY || is_table(u, i)) && c[i].outer == 1;
-    for (int i = 0; i < u->nin; i++)
-        if (c[i].inner == STRIDE_ANY && !lies_anyhow(u, i) && !(*crosswise && c[i].outer == 1))
-            return i;
-    return -1;
-}
-
-/* On a GPU more groups share the work. */
-static int64_t total_row(const Run *u) { return u->device ? FAR_TOTAL_ROW : TOTAL_ROW; }
-
-/* Rows of as many elements in place of one axis; the last may be shorter, and if there is one, its sums are the results. */
-static bool split(Run *u)
-{
-    LaunchSpace *s = &u->space;
-    int64_t rows;
-
-    u->total = s->naxes ? s->size[0] : 1;
-    rows = u->total > total_row(u) ? (u->total + total_row(u) - 1) / total_row(u) : 1;
-    for (int i = 0; i < s->nargs; i++) {
-        int64_t step = s->naxes ? s->arg[i].stride[0] : 0;
-        bool sum = i >= u->nin && !u->c->value[i]->has;
-        if (sum && !u->part[i - u->nin])
-            u->part[i - u->nin] = rows == 1 ? tensor_view(u->x[i], 1, &rows, &rows, 0) : tensor_new((DType)u->x[i]->dtype, 1, &rows);
-        if (sum && !u->part[i - u->nin])
-            return false;
-        s->arg[i].stride[0] = sum ? 1 : step * total_row(u);
-        s->arg[i].stride[1] = sum ? 0 : step;
-        if (sum)
-            s->arg[i].base = storage_base(u, u->part[i - u->nin], true);
-    }
-    for (int i = 0; i < s->ncounters; i++) {
-        s->counter[i].stride[1] = s->naxes ? s->counter[i].stride[0] : 0;
-        s->counter[i].stride[0] = s->counter[i].stride[1] * total_row(u);
-    }
-    if (has_fault(u))
-        return false;
-    s->naxes = 2;
-    s->nkept = 1;
-    s->size[0] = rows;
-    s->size[1] = u->total < total_row(u) ? u->total : total_row(u);
-    return true;
-}
-
-static Variant *plan(Run *u)
-{
-    StrideClass class[OPERANDS];
-    bool crosswise;
-    int which;
-
-    for (int tries = 0; tries <= u->nin; tries++) {
-        if (!merge_axes(u) || (fused_is_total(u) && !split(u)))
-            return NULL;
-        classify(&u->space, u->nin, class);
-        if ((which = awkward(u, class, &crosswise)) < 0 || u->device) {
-            if (!crosswise)
-                forget_neighbours(&u->space, class, fused_far_turns(u));
-            return u->device ? fused_far_variant(u, class, crosswise)
-                             : fused_variant(u->c, class, u->space.nargs + u->space.ncounters, fused_fitting(u, class, crosswise));
-        }
-        if (!straighten(u, which))
-            return NULL;
-    }
-    return NULL;
-}
 
 /* ---- products ---- */
 
@@ -414,39 +42,6 @@ static void block_done(void *st, int64_t slot, int64_t row, int64_t rows, int64_
     const Blocks *b = st;
 
     launch_part(&b->u->space, &b->v->launch, b->bytes ? b->scratch + slot * b->bytes : NULL, row, rows, column, columns);
-}
-
-bool fused_blocks(Run *u, const Tensor *p, StrideClass *class)
-{
-    bool crosswise;
-    int which;
-
-    if (!pair_keys(u, false))
-        return false;
-    set_space(u);
-    u->space.nkept = u->space.naxes - 1;
-    if (has_fault(u) || p->shape[p->rank - 1] < 2 || p->shape[p->rank - 2] < 2 || !launch_merge(&u->space, &which) ||
-        u->space.nkept != u->space.naxes - 1 || u->space.naxes < 2)
-        return false;
-    classify(&u->space, u->nin, class);
-    if (awkward(u, class, &crosswise) >= 0 || crosswise)
-        return false;
-    forget_neighbours(&u->space, class, false);
-    return true;
-}
-
-Variant *fused_plan_blocks(Run *u, const Tensor *p)
-{
-    StrideClass class[OPERANDS];
-    Schedule s;
-    Variant *v;
-
-    if (!fused_blocks(u, p, class))
-        return NULL;
-    s = fused_fitting(u, class, false);
-    s.align = 0;                                /* blocks end where the product likes */
-    v = fused_variant(u->c, class, u->space.nargs + u->space.ncounters, s);
-    return v->code || v->waits ? v : NULL;
 }
 
 /* Compute the product, and the kernel with it: 1; 0: the kernel is still to run; -1: no memory. */
@@ -533,10 +128,10 @@ static void combine(const Tensor *part, OpId reduction, Tensor *total)
 
 static int run_total(Run *u, const Variant *v)
 {
-    int64_t whole = u->total / total_row(u), rest = u->total % total_row(u);
+    int64_t whole = u->total / fused_total_row(u), rest = u->total % fused_total_row(u);
     int done = 1;
 
-    if (u->total > total_row(u)) {
+    if (u->total > fused_total_row(u)) {
         u->space.size[0] = whole;
         done = run_rows(u, v);
         u->space.size[0] = 1;
@@ -546,7 +141,7 @@ static int run_total(Run *u, const Variant *v)
         for (int i = 0; i < u->space.ncounters; i++)
             u->space.counter[i].base += whole * u->space.counter[i].stride[0];
     }
-    if (done > 0 && (rest || u->total <= total_row(u)))
+    if (done > 0 && (rest || u->total <= fused_total_row(u)))
         done = run_rows(u, v);
     for (int i = 0; i < u->nout && done > 0; i++)
         if (u->part[i] && u->part[i]->store == u->x[u->nin + i]->store)     /* the only part is the total */
@@ -605,7 +200,7 @@ static int run(Run *u, const Graph *body)
     if ((u->c->product && !fused_product(u)) || (u->c->looks_up && !fused_places(u)))
         return 0;
     fused_sizes(u);
-    if (!fused_all_sizes(u, body) || fused_is_empty_extreme(u) || (lazy && !u->device && !pays(u)) || !make_results(u))
+    if (!fused_all_sizes(u, body) || fused_is_empty_extreme(u) || (lazy && !u->device && !pays(u)) || !fused_make_results(u))
         return 0;
     if (u->c->product) {
         int done = product_of(u);
@@ -613,33 +208,17 @@ static int run(Run *u, const Graph *body)
             return 0;
         if (done) {
             fused_state.stats.launches += done > 0 && !fused_state.rehearses;
-            return has_fault(u) ? -1 : done > 0;
+            return fused_has_fault(u) ? -1 : done > 0;
         }
     }
-    if (!(v = plan(u)))
-        return has_fault(u) ? -1 : 0;
+    if (!(v = fused_prepare(u)))
+        return fused_has_fault(u) ? -1 : 0;
     if (!v->tile || (fused_state.compiler && !v->code && !v->waits))
         return 0;
     if (fused_state.rehearses && !u->device)
         return 1;
     fused_state.stats.launches += !fused_state.rehearses;
     return fused_is_total(u) ? run_total(u, v) : run_rows(u, v);
-}
-
-Variant *fused_plan(Run *u, const Graph *body)
-{
-    Variant *v;
-    bool brought;
-
-    if (!u->c->able || !fused_state.compiler || u->c->product || u->c->looks_up || fused_is_total(u))
-        return NULL;
-    fused_sizes(u);
-    if (!fused_all_sizes(u, body) || fused_is_empty_extreme(u) || !make_results(u))
-        return NULL;
-    v = plan(u);
-    brought = u->lies != NULL;
-    lie_whole(u);
-    return v && v->tile && v->code && !brought ? v : NULL;
 }
 
 bool fused_launch(Trace *T, Graph *body, const Attr *a, Tensor *const *in, int nin, LaunchSpace *space, LaunchKernel *k)
@@ -722,7 +301,7 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
     fused_state.stats.fallbacks += !done && !fused_state.rehearses;
     tensors_unref(u.x, u.nin);
     tensors_unref(u.part, u.nout);
-    lie_whole(&u);
+    fused_lie_whole(&u);
     if (done > 0) {
         memcpy(out, u.x + u.nin, sizeof *out * (size_t)u.nout);
         *nout = u.nout;

@@ -78,15 +78,24 @@ typedef struct Run {
     int64_t parts, each;        /* parts of a row, elements of each but the last */
 } Run;
 
+/* ---- fused_plan.c ---- */
 void fused_sizes(Run *u);                               /* as the operands show them */
 bool fused_all_sizes(Run *u, const Graph *body);        /* those that no operand shows follow from the graph's around */
 bool fused_is_empty_extreme(const Run *u);
-/* How operands and results lie from p's rows to its columns, u->space being those two axes and others before them. false: one has to be copied. */
-bool fused_blocks(Run *u, const Tensor *p, StrideClass *class);
+bool fused_has_fault(const Run *u);                     /* has the device no place for an operand or a result, or is it lost? Nothing may be launched then */
+int64_t fused_total_row(const Run *u);                  /* elements of a part of a total */
 Tensor *fused_result(const Run *u, int i);              /* room for a result */
 int fused_result_in_place(const Run *u);                /* the result that takes the product's place; -1: none */
+bool fused_make_results(Run *u);                        /* room for all of them; false: no memory */
+/* The kernel for how operands and results lie, and u->space for it; operands that lie awkwardly are copied. NULL: no memory, or a fault. */
+Variant *fused_prepare(Run *u);
+void fused_lie_whole(Run *u);                           /* no rows are brought */
+/* How operands and results lie from p's rows to its columns, u->space being those two axes and others before them. false: one has to be copied. */
+bool fused_blocks(Run *u, const Tensor *p, StrideClass *class);
 /* The kernel for the rows of p as they are, when no operand needs to be copied for it; NULL: there is none. */
 Variant *fused_plan_blocks(Run *u, const Tensor *p);
+/* The kernel of a body without a product, u->space and the results ready for it; NULL: it is to be run in another way. */
+Variant *fused_plan(Run *u, const Graph *body);
 
 /* ---- fused_product.c ---- */
 bool fused_product(Run *u);                             /* room for the product, the last operand */
@@ -106,10 +115,6 @@ int fused_run_apart(Trace *T, const Graph *body, const Attr *a, Tensor *const *i
 
 /* ---- fused_divided.c ---- */
 bool fused_divides(FusedCode *c, Tensor *const *in, int device);      /* had the body better be divided (c->divided) for these operands on a GPU? */
-
-/* ---- fused.c ---- */
-/* The kernel of a body without a product, u->space and the results ready for it; NULL: it is to be run in another way. */
-Variant *fused_plan(Run *u, const Graph *body);
 
 /* ---- fused_fit.c ---- */
 /* The part of the schedule's align that divides the inner axis as it is now: 0, or all of it, unless a condition was broken. */
