@@ -1,5 +1,5 @@
 /*
- * lower: the body of a `fused` node as a kernel of the Tile IR.
+ * lower: the body of a `fused` node as a kernel of the Tile IR.  Where its values lie is in lower_memory.c.
  *
  * A group does m rows.  Values of a row are tiles [m, 1], values of elements
  * tiles [m, n] for a piece of the rows; what an operand does not have an axis
@@ -22,78 +22,7 @@
 
 const ScheduleTurns *schedule_turns;
 
-/* ---- memory ---- */
-
-enum {
-    AHEAD = 4,                  /* runs of memory */
-    AHEAD_BYTES = 2 << 10,      /* of memory that is gone over once */
-    DEAR = 12,                  /* what is computed with an element while memory could bring as much */
-};
-
-/* Two extents, or starts after the view, of a tile's rows and of its elements. */
-static void set_shape(const Lower *l, TAttr *a, int32_t rows, int32_t columns)
-{
-    a->rank = 2;
-    a->shape[lower_upright(l)] = rows;
-    a->shape[!lower_upright(l)] = columns;
-}
-
-void lower_set_place(const Lower *l, TileRef *in, TileRef row, TileRef column)
-{
-    in[lower_upright(l)] = row;
-    in[!lower_upright(l)] = column;
-}
-
-/*
- * What is asked for beside a block, as a load says it.  ahead: the rows of the next group.  Upright, memory lies in runs that are too short
- * for machines to see where they go on.  Maps whose results go past the caches ask for what they come to: such stores fill the buffers that
- * loads wait for, and machines look ahead within a page alone.
- */
-static int64_t ask_for(const Lower *l, DType dt, StrideClass c, bool ahead)
-{
-    if (l->s->kind == SCHEDULE_MAP)
-        return l->s->past && c.inner == 1 ? -(AHEAD_BYTES / (int64_t)raw_size(dt)) : 0;
-    if (l->turns && !lower_upright(l))
-        return ahead && c.inner == 1 ? -(AHEAD_BYTES / (int64_t)raw_size(dt)) : 0;
-    return lower_upright(l) && c.inner ? AHEAD : ahead ? l->s->m : 0;
-}
-
-/*
- * What divides all that is left of an operand's or result's rows from a piece on, where pieces begin at multiples of it, too.  0: nothing that
- * is known, or the view's last axis is not that of rows.
- */
-static uint16_t aligned(const Lower *l, StrideClass c)
-{
-    int align = lower_upright(l) || !c.inner ? 0 : l->s->align;
-
-    while (align && l->s->n % align)
-        align /= 2;
-    return align > 1 ? (uint16_t)align : 0;
-}
-
-/* A block of a view: rows from row0, columns from col, except along axes in which the view does not move. */
-static TileRef load_view(Lower *l, TileRef view, StrideClass c, int64_t ask, uint16_t align)
-{
-    TAttr a = tattr_none;
-    TileRef in[3] = {view};
-
-    a.i = ask;
-    a.align = align;
-    lower_set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero);
-    set_shape(l, &a, c.outer ? l->s->m : 1, c.inner ? l->s->n : 1);
-    return add(l, TOP_load, &a, in, 3);
-}
-
-static void store_view(Lower *l, TileRef view, StrideClass c, TileRef x, bool past, uint16_t align)
-{
-    TileRef in[4] = {view, l->zero, l->zero, x};
-    TAttr a = tattr_none;
-
-    a.i = past;
-    a.align = align;
-    lower_set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero);
-    add(l, TOP_store, &a, in, 4);
-}
+enum { DEAR = 12 };             /* what is computed with an element while memory could bring as much */
 
 /* ---- maps ---- */
 
@@ -183,19 +112,6 @@ static bool asks_ahead(const Lower *l)
     return l->pass == l->busy && !l->s->long_rows && (l->work >= DEAR || (l->s->past && l->pass < l->r->npasses - 1));
 }
 
-/* A result lies among the other rows, a buffer holds those of the group alone. Rows in turn have buffers for all that is kept. */
-static bool is_buffer(const Lower *l, int v) { return l->turns || (!l->r->value[v].out && l->home[v] < 0); }
-
-static TileRef load_kept(Lower *l, int v)
-{
-    TileRef row0 = l->row0, x;
-
-    l->row0 = is_buffer(l, v) ? l->zero : row0;
-    x = load_view(l, l->kept[v], (StrideClass){STRIDE_ANY, 1}, 0, aligned(l, (StrideClass){STRIDE_ANY, 1}));
-    l->row0 = row0;
-    return x;
-}
-
 static TileRef outside_value(Lower *l, int v)
 {
     const Node *n = l->r->value[v].node;
@@ -203,14 +119,14 @@ static TileRef outside_value(Lower *l, int v)
     bool ahead;
 
     if (l->keep[v] && l->pass > 0)
-        return load_kept(l, v);
+        return lower_load_kept(l, v);
     if (l->product && i == l->body->params.n - 1)
         return product_block(l);
 
     if (i < 0)
         return emit_copy(l, n);
     ahead = l->turns ? l->pass == l->first[v] : asks_ahead(l);
-    return load_view(l, l->view[i], l->stride[i], ask_for(l, tile_type(l->view[i])->dtype, l->stride[i], ahead), aligned(l, l->stride[i]));
+    return lower_load_operand(l, i, ahead);
 }
 
 /* What a launch says of a counter: its first number, its steps along the outer and the inner axis. */
@@ -240,7 +156,7 @@ static TileRef run_of(Lower *l, TileRef from, bool columns, TileRef step)
 
     a.dtype = DT_int64;
     a.axis = (int8_t)(columns != lower_upright(l));
-    set_shape(l, &a, columns ? 1 : l->s->m, columns ? l->s->n : 1);
+    lower_set_shape(l, &a, columns ? 1 : l->s->m, columns ? l->s->n : 1);
     in[0] = add(l, TOP_iota, &a, &from, 1);
     if (!step.node)
         return in[0];
@@ -295,7 +211,7 @@ static TileRef inside_value(Lower *l, int v)
     TileRef in[3];
 
     if (l->keep[v] && x->pass < l->pass)
-        return load_kept(l, v);
+        return lower_load_kept(l, v);
     if (region_moves(x->node))
         return lower_get(l, lower_value(l, x->node->in[0].node));
     l->b.span = x->node->span;
@@ -372,7 +288,7 @@ TileRef lower_shaped(Lower *l, TileOp op, TileRef x, int32_t m, int32_t n)
 {
     TAttr a = tattr_none;
 
-    set_shape(l, &a, m, n);
+    lower_set_shape(l, &a, m, n);
     return add(l, op, &a, &x, 1);
 }
 
@@ -411,56 +327,6 @@ TileRef lower_reduce_piece(Lower *l, const Node *n)
     return add(l, TOP_reduce, &a, (TileRef[]){x, l->count}, 2);
 }
 
-void lower_store_kept(Lower *l, int v, TileRef to)
-{
-    TileRef in[4] = {to, l->zero, l->zero, lower_stretched(l, lower_get(l, v))};
-    TAttr a = tattr_none;
-
-    a.align = aligned(l, (StrideClass){STRIDE_ANY, 1});
-    lower_set_place(l, in + 1, is_buffer(l, v) ? l->zero : l->row0, l->col);
-    add(l, TOP_store, &a, in, 4);
-}
-
-/* A result past the caches: one that no pass reads, nor what is kept in its place. */
-static bool goes_past(const Lower *l, int result)
-{
-    bool past = l->s->past && (l->turns || !l->keep[lower_value(l, l->body->results.at[result].node)]);
-
-    for (int v = 0; v < l->r->nvalues; v++)
-        past &= !l->keep[v] || l->home[v] != result;
-    return past;
-}
-
-void lower_pass_results(Lower *l, TileRef *x)
-{
-    for (int i = 0; i < l->body->results.n; i++) {
-        int v = lower_value(l, l->body->results.at[i].node);
-        bool now = !lower_is_row(l, v) && l->r->value[v].pass == l->pass && l->ok;
-        x[i] = now ? lower_stretched(l, lower_get(l, v)) : none();
-    }
-}
-
-void lower_store_results(Lower *l, const TileRef *x)
-{
-    int nin = l->body->params.n;
-
-    for (int i = 0; i < l->body->results.n && l->ok; i++)
-        if (x[i].node)
-            store_view(l, l->view[nin + i], l->stride[nin + i], x[i], goes_past(l, i), aligned(l, l->stride[nin + i]));
-}
-
-/* What the pass stores, all of it loaded and computed before the first store: a result may lie where an operand did. */
-static void store_pass(Lower *l)
-{
-    TileRef x[REGION_OPERANDS];
-
-    lower_pass_results(l, x);
-    lower_store_results(l, x);
-    for (int v = 0; v < l->r->nvalues && l->ok; v++)
-        if (l->keep[v] && l->r->value[v].pass == l->pass && !l->r->value[v].out)
-            lower_store_kept(l, v, l->kept[v]);
-}
-
 /* The length of the rows that are reduced, where it is one number for all launches: the only reduced axis has it. -1: it is not known. */
 static int64_t fixed_length(const Lower *l)
 {
@@ -495,7 +361,7 @@ static void emit_pieces(Lower *l, const int *reduce, int n, TileRef *tree)
     l->count = lower_piece_length(l);
     for (int i = 0; i < n; i++)
         x[i] = lower_reduce_piece(l, l->r->value[reduce[i]].node);
-    store_pass(l);                                      /* beside the reductions, so that a piece is gone over once */
+    lower_store_pass(l);                                /* beside the reductions, so that a piece is gone over once */
     for (int i = 0; i < n; i++)
         tree[i] = add2(l, TOP_push, (TileRef){loop->region[0]->params.at[i + 1], 0}, x[i]);
     l->ok = l->ok && tile_yield(&l->b, tree, n);
@@ -520,7 +386,7 @@ static void emit_whole_pass(Lower *l)
     l->count = l->end;
     for (int i = 0; i < n; i++)
         x[i] = lower_reduce_piece(l, l->r->value[reduce[i]].node);
-    store_pass(l);
+    lower_store_pass(l);
     for (int i = 0; i < n; i++)
         l->row[reduce[i]] = lower_row_value(l, reduce[i], x[i]);
 }
@@ -559,78 +425,7 @@ static void emit_pass(Lower *l)
     memset(l->piece, 0, sizeof *l->piece * REGION_VALUES);
 }
 
-void lower_store_rows(Lower *l)
-{
-    int nin = l->body->params.n;
-
-    l->col = l->zero;
-    for (int i = 0; i < l->body->results.n && l->ok; i++) {
-        int v = lower_value(l, l->body->results.at[i].node);
-        if (lower_is_row(l, v))
-            store_view(l, l->view[nin + i], l->stride[nin + i], lower_get(l, v), false, 0);
-    }
-}
-
 /* ---- the kernel ---- */
-
-/* A table has its places as its first axis, any other view the rounds. */
-static TileRef add_view(Lower *l, const char *kind, int i, DType dt, StrideClass c, bool table)
-{
-    int lead = table ? 1 : l->s->rounds;
-    TileType t = {.kind = TILE_VIEW, .dtype = (uint8_t)dt, .rank = (uint8_t)(2 + lead), .space = SPACE_GLOBAL};
-    char name[24];
-
-    for (int k = 0; k < lead; k++)
-        t.stride[k] = table ? 1 : STRIDE_ANY;
-    t.stride[lead + lower_upright(l)] = c.outer;
-    t.stride[lead + !lower_upright(l)] = c.inner;
-    snprintf(name, sizeof name, "%s%d", kind, i);
-    return tile_param(l->k, sym(name), &t);
-}
-
-static void add_views(Lower *l)
-{
-    int nin = l->body->params.n;
-
-    for (int i = 0; i < nin; i++) {
-        const RegionValue *v = region_value(l->r, l->body->params.at[i]);
-        l->view[i] = add_view(l, "x", i, v && v->key ? DT_uint64 : (DType)l->body->params.at[i]->type[0].dtype, l->stride[i], v && v->lead);
-    }
-    for (int i = 0; i < l->body->results.n; i++)
-        l->view[nin + i] = add_view(l, "y", i, (DType)gvalue_type(l->body->results.at[i])->dtype, l->stride[nin + i], false);
-    if (l->s->part)
-        lower_part_views(l);
-}
-
-/* Buffers for what is kept and is no result. */
-static void add_buffers(Lower *l)
-{
-    bool taken[REGION_VALUES] = {0};
-
-    for (int i = 0; i < 2 * l->r->nvalues; i++) {       /* what is copied from outside, then what may take its place */
-        int v = i % l->r->nvalues, w;
-        TAttr a = tattr_none;
-        if (!l->keep[v] || l->r->value[v].inside != (i >= l->r->nvalues))
-            continue;
-        for (int k = 0; k < l->body->results.n && l->r->value[v].out; k++)
-            if (l->body->results.at[k].node == l->r->value[v].node)
-                l->kept[v] = l->view[l->body->params.n + k];
-        if (l->home[v] >= 0)
-            l->kept[v] = l->view[l->body->params.n + l->home[v]];
-        if (!is_buffer(l, v))
-            continue;
-        if ((w = lower_taken_over(l, v)) >= 0 && !taken[w]) {
-            taken[w] = true;
-            l->kept[v] = l->kept[w];
-            continue;
-        }
-        a.dtype = l->r->value[v].node->type[0].dtype;
-        a.space = SPACE_LOCAL;
-        TileRef extent[2];
-        lower_set_place(l, extent, index_of(l, l->s->m), l->end);
-        l->kept[v] = add(l, TOP_alloc, &a, extent, 2);
-    }
-}
 
 /* The group's place along an axis of the grid, behind that of the rounds. */
 static TileRef group_of(Lower *l, int axis)
@@ -666,7 +461,7 @@ static void emit_map_kernel(Lower *l)
 {
     l->col = add2(l, TOP_imul, group_of(l, 1), l->step);
     lower_steady(l);
-    store_pass(l);
+    lower_store_pass(l);
 }
 
 static void emit_rows_kernel(Lower *l)
@@ -708,7 +503,7 @@ static Sym whole_schedule(const Schedule *s)
 static void emit_kernel(Lower *l)
 {
     set_grid(l);
-    add_views(l);
+    lower_add_views(l);
     l->zero = index_of(l, 0);
     if (l->s->rounds)
         lower_round_views(l);
@@ -736,7 +531,7 @@ static void emit_kernel(Lower *l)
         lower_find_busy(l);
         lower_choose_homes(l);
     }
-    add_buffers(l);
+    lower_add_buffers(l);
     lower_held_buffers(l);
     if (lower_reduces(l))
         emit_rows_kernel(l);

@@ -78,16 +78,24 @@ int lower_operand(const Lower *l, const Node *n);       /* the number of a param
 TileRef lower_get(Lower *l, int v);                     /* the tile of a value in this pass */
 TileRef lower_shaped(Lower *l, TileOp op, TileRef x, int32_t m, int32_t n);
 TileRef lower_stretched(Lower *l, TileRef x);           /* a tile of all rows of a piece: what has one row or one column stretches */
-void lower_set_place(const Lower *l, TileRef *in, TileRef row, TileRef column);         /* starts in a view, or extents of one */
 void lower_steady(Lower *l);                            /* everything along rows that is known by now */
 int lower_pass_reduces(const Lower *l, int *out);       /* reductions over this pass, room for REGION_VALUES */
 TileRef lower_tree(Lower *l, const Node *reduction);
 TileRef lower_reduce_piece(Lower *l, const Node *reduction);
 TileRef lower_row_value(Lower *l, int v, TileRef x);    /* reduction v of the rows, of its total */
 TileRef lower_piece_length(Lower *l);                   /* how much of the piece there is */
+
+/* ---- lower_memory.c ---- */
+void lower_set_shape(const Lower *l, TAttr *a, int32_t rows, int32_t columns);          /* two extents of a tile */
+void lower_set_place(const Lower *l, TileRef *in, TileRef row, TileRef column);         /* starts in a view, or extents of one */
+void lower_add_views(Lower *l);                         /* of operands, results and parts: the kernel's parameters */
+void lower_add_buffers(Lower *l);                       /* for what is kept and is no result */
+TileRef lower_load_operand(Lower *l, int i, bool ahead);        /* its block; ahead: the next group's is asked for beside it */
+TileRef lower_load_kept(Lower *l, int v);
 void lower_pass_results(Lower *l, TileRef *x);          /* by result: what this pass stores of elements, or none; room for REGION_OPERANDS */
 void lower_store_results(Lower *l, const TileRef *x);
 void lower_store_kept(Lower *l, int v, TileRef to);
+void lower_store_pass(Lower *l);                        /* all that the pass stores */
 void lower_store_rows(Lower *l);                        /* results of a row */
 
 /* ---- lower_keep.c ---- */
