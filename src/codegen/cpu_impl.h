@@ -41,6 +41,9 @@ typedef struct Sink {
     LLVMValueRef *kept;         /* the result stays in registers (gpu_fragment.c) and has no buffer; else NULL */
 } Sink;
 
+static inline bool sink_reduces(const Sink *s) { return s->node && s->node->op == TOP_reduce; }
+static inline DType sink_dtype(const Sink *s) { return (DType)tile_type(s->v)->dtype; }         /* of its elements, as they are before it */
+
 /* Sinks of one shape, done in one walk over it. */
 typedef struct Cluster {
     int rank, axis;             /* axis: of its reductions, -1: there is none */

@@ -531,17 +531,14 @@ bool gpu_keep_sinks(CpuCode *e, Cluster *c)
     return writes;
 }
 
-static bool is_reduce(const Sink *s) { return s->node && s->node->op == TOP_reduce; }
-static DType sum_dtype(const Sink *s) { return (DType)tile_type(s->v)->dtype; }
-
 static void add_register(CpuCode *e, Cluster *c, Sink *s, LLVMValueRef *sum)
 {
     OpId op = (OpId)s->node->attr->op;
     LLVMValueRef x = cpu_lanes(e, s->v, &e->spot);
 
     if (e->masked)
-        x = cpu_choose(e, cpu_compare(e, LLVMIntSLT, e->spot.at[1], s->count), x, cpu_identity(e, op, sum_dtype(s), 1));
-    *sum = *sum ? cpu_step(e, tile_step_op(op), sum_dtype(s), *sum, x, 1) : x;
+        x = cpu_choose(e, cpu_compare(e, LLVMIntSLT, e->spot.at[1], s->count), x, cpu_identity(e, op, sink_dtype(s), 1));
+    *sum = *sum ? cpu_step(e, tile_step_op(op), sink_dtype(s), *sum, x, 1) : x;
 }
 
 /* What a sink leaves in registers, behind both ways through the walk: the sums of its rows, or a tile. */
@@ -591,7 +588,7 @@ static void each_register(CpuCode *e, Cluster *c, const Fragment *f, bool masked
             vec_push(&e->known, ((Known){guessed.node, e->spot, {guess[r], NULL}}));
         for (int i = 0; i < c->sinks.n; i++) {
             Sink *s = &c->sinks.at[i];
-            if (is_reduce(s))
+            if (sink_reduces(s))
                 add_register(e, c, s, &sum_of(f, sums, i, r / 4 / f->columns * 2 + r / 2 % 2)[r % 2]);
             else if (s->kept)
                 LLVMBuildStore(e->u->builder, cpu_lanes(e, s->v, &e->spot), left[i].slot[r]);
@@ -613,24 +610,24 @@ static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, const Left *lef
     first = LLVMBuildICmp(e->u->builder, LLVMIntEQ, LLVMBuildURem(e->u->builder, w.lane, i32_number(e, ROW_LANES), ""), i32_number(e, 0), "");
     for (int i = 0; i < c->sinks.n; i++) {
         Sink *s = &c->sinks.at[i];
-        OpId step = is_reduce(s) ? tile_step_op((OpId)s->node->attr->op) : OP_add;
-        if (!is_reduce(s))
+        OpId step = sink_reduces(s) ? tile_step_op((OpId)s->node->attr->op) : OP_add;
+        if (!sink_reduces(s))
             continue;
         meet = s->buffer;
         if (f->wide > 1)
-            meet = cpu_buffer(e, (int64_t)f->wide * c->shape[0] * (int64_t)raw_size(lane_dtype(sum_dtype(s))));
+            meet = cpu_buffer(e, (int64_t)f->wide * c->shape[0] * (int64_t)raw_size(lane_dtype(sink_dtype(s))));
         for (int k = 0; k < 2 * f->rows; k++) {
-            LLVMValueRef x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), left[i].slot[k], "");
+            LLVMValueRef x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sink_dtype(s), 1), left[i].slot[k], "");
             Spot p = gpu_register_spot(e, f, 4 * f->columns * (k / 2) + 2 * (k % 2));
             for (int n = 1; n < (chain_joins_late(e, s->node) ? 1 : ROW_LANES); n *= 2)
-                x = cpu_step(e, step, sum_dtype(s), x, gpu_other(e, x, n, all), 1);
+                x = cpu_step(e, step, sink_dtype(s), x, gpu_other(e, x, n, all), 1);
             if (s->kept) {
                 s->kept[k] = x;
                 continue;
             }
             GpuIf one = gpu_if(e, first);
             LLVMValueRef at = cpu_op(e, LLVMMul, LLVMBuildZExt(e->u->builder, w.wide, i64_type(e), ""), cpu_number(e, c->shape[0]));
-            cpu_store_flat(e, sum_dtype(s), meet, cpu_op(e, LLVMAdd, at, p.at[0]), x, NULL);
+            cpu_store_flat(e, sink_dtype(s), meet, cpu_op(e, LLVMAdd, at, p.at[0]), x, NULL);
             gpu_end_if(e, &one);
         }
         if (f->wide == 1)
@@ -638,12 +635,12 @@ static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, const Left *lef
         gpu_written(e);
         gpu_fence(e);
         CpuLoop l = cpu_spread(e, c->shape[0], 1);
-        LLVMValueRef x = cpu_load_flat(e, sum_dtype(s), meet, l.i, 1);
+        LLVMValueRef x = cpu_load_flat(e, sink_dtype(s), meet, l.i, 1);
         for (int k = 1; k < f->wide; k++) {
             LLVMValueRef at = cpu_op(e, LLVMAdd, l.i, cpu_number(e, (int64_t)k * c->shape[0]));
-            x = cpu_step(e, step, sum_dtype(s), x, cpu_load_flat(e, sum_dtype(s), meet, at, 1), 1);
+            x = cpu_step(e, step, sink_dtype(s), x, cpu_load_flat(e, sink_dtype(s), meet, at, 1), 1);
         }
-        cpu_store_flat(e, sum_dtype(s), s->buffer, l.i, x, NULL);
+        cpu_store_flat(e, sink_dtype(s), s->buffer, l.i, x, NULL);
         cpu_loop_end(e, &l);
     }
 }
@@ -652,10 +649,10 @@ static void join_rows(CpuCode *e, Cluster *c, const Fragment *f, const Left *lef
 static void keep_sums(CpuCode *e, const Cluster *c, const Fragment *f, LLVMValueRef *sums, const Left *left)
 {
     for (int i = 0; i < c->sinks.n; i++)
-        for (int k = 0; is_reduce(&c->sinks.at[i]) && k < 2 * f->rows; k++) {
+        for (int k = 0; sink_reduces(&c->sinks.at[i]) && k < 2 * f->rows; k++) {
             const Sink *s = &c->sinks.at[i];
             LLVMValueRef *x = sum_of(f, sums, i, k);
-            LLVMBuildStore(e->u->builder, cpu_step(e, tile_step_op((OpId)s->node->attr->op), sum_dtype(s), x[0], x[1], 1), left[i].slot[k]);
+            LLVMBuildStore(e->u->builder, cpu_step(e, tile_step_op((OpId)s->node->attr->op), sink_dtype(s), x[0], x[1], 1), left[i].slot[k]);
         }
 }
 
@@ -665,10 +662,10 @@ static Left *make_slots(CpuCode *e, const Cluster *c, const Fragment *f)
 
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
-        left[i].n = is_reduce(s) ? 2 * f->rows : s->kept ? gpu_registers(f) : 0;
+        left[i].n = sink_reduces(s) ? 2 * f->rows : s->kept ? gpu_registers(f) : 0;
         left[i].slot = arena_array(&e->gpu->arena, LLVMValueRef, left[i].n + 1);
         for (int k = 0; k < left[i].n; k++)
-            left[i].slot[k] = llvm_slot(e->u, lane_type(e->u, sum_dtype(s), 1));
+            left[i].slot[k] = llvm_slot(e->u, lane_type(e->u, sink_dtype(s), 1));
     }
     return left;
 }
@@ -676,8 +673,8 @@ static Left *make_slots(CpuCode *e, const Cluster *c, const Fragment *f)
 static void take_kept(CpuCode *e, const Cluster *c, const Left *left)
 {
     for (int i = 0; i < c->sinks.n; i++)
-        for (int k = 0; c->sinks.at[i].kept && !is_reduce(&c->sinks.at[i]) && k < left[i].n; k++)
-            c->sinks.at[i].kept[k] = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(&c->sinks.at[i]), 1), left[i].slot[k], "");
+        for (int k = 0; c->sinks.at[i].kept && !sink_reduces(&c->sinks.at[i]) && k < left[i].n; k++)
+            c->sinks.at[i].kept[k] = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sink_dtype(&c->sinks.at[i]), 1), left[i].slot[k], "");
 }
 
 void gpu_walk_fragment(CpuCode *e, Cluster *c)

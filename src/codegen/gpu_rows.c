@@ -205,14 +205,11 @@ void gpu_keep_rows(CpuCode *e, Cluster *c)
 
 /* ---- the walk ---- */
 
-static bool is_reduce(const Sink *s) { return s->node && s->node->op == TOP_reduce; }
-static DType sum_dtype(const Sink *s) { return (DType)tile_type(s->v)->dtype; }
-
-static LLVMValueRef identity_of(CpuCode *e, const Sink *s) { return cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), 1); }
+static LLVMValueRef identity_of(CpuCode *e, const Sink *s) { return cpu_identity(e, (OpId)s->node->attr->op, sink_dtype(s), 1); }
 
 static LLVMValueRef join(CpuCode *e, const Sink *s, LLVMValueRef a, LLVMValueRef b)
 {
-    return cpu_step(e, tile_step_op((OpId)s->node->attr->op), sum_dtype(s), a, b, 1);
+    return cpu_step(e, tile_step_op((OpId)s->node->attr->op), sink_dtype(s), a, b, 1);
 }
 
 /* Do the halves of a chunk follow each other in the sum? Then its elements are kept until both are known. */
@@ -220,7 +217,7 @@ static bool in_turn(const CpuCode *e, const Sink *s)
 {
     OpId step = tile_step_op((OpId)s->node->attr->op);
 
-    return e->gpu->whole.halves > 1 && e->gpu->whole.run == 1 && dtype_is_inexact(sum_dtype(s)) && (step == OP_add || step == OP_mul);
+    return e->gpu->whole.halves > 1 && e->gpu->whole.run == 1 && dtype_is_inexact(sink_dtype(s)) && (step == OP_add || step == OP_mul);
 }
 
 static LLVMValueRef reduced(CpuCode *e, const Sink *s)
@@ -249,7 +246,7 @@ static void forget_column(CpuCode *e)
 /* Slots by sink and register: of kept tiles and sums in turn all, of other sums one a lane. */
 typedef LLVMValueRef *Slots;
 
-static int slots_needed(const CpuCode *e, const Sink *s) { return is_reduce(s) && !in_turn(e, s) ? e->gpu->whole.wide : rows_registers(e); }
+static int slots_needed(const CpuCode *e, const Sink *s) { return sink_reduces(s) && !in_turn(e, s) ? e->gpu->whole.wide : rows_registers(e); }
 
 /* sum: by sink, of this register's lane. */
 static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMValueRef *sum, LLVMValueRef **raw, const Slots *slot)
@@ -260,9 +257,9 @@ static void one_register(CpuCode *e, Cluster *c, const RowPlace *p, int r, LLVMV
 
     for (int i = 0; i < c->sinks.n; i++) {
         Sink *s = &c->sinks.at[i];
-        if (is_reduce(s) && in_turn(e, s))
+        if (sink_reduces(s) && in_turn(e, s))
             LLVMBuildStore(e->u->builder, reduced(e, s), slot[i][r]);
-        else if (is_reduce(s))
+        else if (sink_reduces(s))
             sum[i] = join(e, s, sum[i] ? sum[i] : identity_of(e, s), reduced(e, s));
         else if (!s->node)
             LLVMBuildStore(e->u->builder, cpu_lanes(e, s->v, &e->spot), slot[i][r]);
@@ -461,7 +458,7 @@ static void masked_way(CpuCode *e, Cluster *c, LLVMValueRef end, const Slots *sl
     rows_end_ahead(e, c);
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
-        for (int r = 0; is_reduce(s) && r < slots_needed(e, s); r++)
+        for (int r = 0; sink_reduces(s) && r < slots_needed(e, s); r++)
             LLVMBuildStore(e->u->builder, identity_of(e, s), slot[i][r]);
         kept |= !s->node;
     }
@@ -497,7 +494,7 @@ static LLVMValueRef join_threads(CpuCode *e, const Sink *s, LLVMValueRef x, int 
 static LLVMValueRef follow(CpuCode *e, const Sink *s, LLVMValueRef x, const Slots slot)
 {
     for (int r = 0; r < rows_registers(e); r++)
-        x = join(e, s, x, LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[r], ""));
+        x = join(e, s, x, LLVMBuildLoad2(e->u->builder, lane_type(e->u, sink_dtype(s), 1), slot[r], ""));
     return x;
 }
 
@@ -507,7 +504,7 @@ static LLVMValueRef lane_sum(CpuCode *e, const Sink *s, const Slots slot, int la
     LLVMValueRef none = i32_number(e, -1), second, x, y;
 
     if (!in_turn(e, s)) {
-        x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[lane], "");
+        x = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sink_dtype(s), 1), slot[lane], "");
         return e->gpu->whole.halves == 1 ? x : join(e, s, x, gpu_other(e, x, GPU_OCTET, none));
     }
     second = LLVMBuildAnd(e->u->builder, e->gpu->thread, i32_number(e, GPU_OCTET), "");
@@ -529,7 +526,7 @@ static LLVMValueRef some_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet, LL
     at = cpu_op(e, LLVMAdd, thread, cpu_number(e, first));
     there = cpu_compare(e, LLVMIntSLT, at, chunks);
     at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, row, chunks), cpu_choose(e, there, at, cpu_number(e, 0)));
-    x = cpu_load_flat(e, sum_dtype(s), meet, at, 1);
+    x = cpu_load_flat(e, sink_dtype(s), meet, at, 1);
     return cpu_choose(e, there, x, identity_of(e, s));
 }
 
@@ -548,7 +545,7 @@ void rows_join_chunks(CpuCode *e, const Sink *s, LLVMValueRef meet, LLVMValueRef
     LLVMValueRef x = some_chunks(e, s, meet, chunks, rows.i, cpu_op(e, LLVMMul, row_wide(e, lane), cpu_number(e, each)), 0, each);
     x = join_threads(e, s, x, 1, all / each);
     GpuIf first = gpu_if(e, LLVMBuildICmp(b, LLVMIntEQ, lane, i32_number(e, 0), ""));
-    cpu_store_flat(e, sum_dtype(s), s->buffer, rows.i, x, NULL);
+    cpu_store_flat(e, sink_dtype(s), s->buffer, rows.i, x, NULL);
     gpu_end_if(e, &first);
     cpu_loop_end(e, &rows);
 }
@@ -579,12 +576,12 @@ void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot)
 
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
-        if (!is_reduce(s))
+        if (!sink_reduces(s))
             continue;
         x = chunk_sum(e, s, slot[i]);
         x = join_threads(e, s, x, w->each * w->halves, w->each * span);
         if (!in_warp) {
-            int64_t bytes = (int64_t)w->rows * (w->chunks / w->halves) * row_bytes(lane_dtype(sum_dtype(s)));
+            int64_t bytes = (int64_t)w->rows * (w->chunks / w->halves) * row_bytes(lane_dtype(sink_dtype(s)));
             meet[i] = cpu_buffer(e, bytes);
             met += bytes;
         }
@@ -595,7 +592,7 @@ void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot)
         }
         GpuIf first = gpu_if(e, LLVMBuildICmp(e->u->builder, LLVMIntEQ, at, i32_number(e, 0), ""));
         at = LLVMBuildUDiv(e->u->builder, octet, i32_number(e, span), "");
-        cpu_store_flat(e, sum_dtype(s), in_warp ? s->buffer : meet[i], row_wide(e, at), x, NULL);
+        cpu_store_flat(e, sink_dtype(s), in_warp ? s->buffer : meet[i], row_wide(e, at), x, NULL);
         gpu_end_if(e, &first);
     }
     if (met && w->blocks > 1) {
@@ -618,7 +615,7 @@ static Slots slots_of(CpuCode *e, const Sink *s)
     Slots x = arena_alloc(&e->gpu->arena, sizeof *x * (size_t)n);
 
     for (int r = 0; r < n; r++)
-        x[r] = llvm_slot(e->u, lane_type(e->u, sum_dtype(s), 1));
+        x[r] = llvm_slot(e->u, lane_type(e->u, sink_dtype(s), 1));
     return x;
 }
 
@@ -628,7 +625,7 @@ static void take_kept(CpuCode *e, const Sink *s, const Slots slot, int registers
     LLVMValueRef *x = arena_alloc(&e->gpu->arena, sizeof *x * (size_t)registers);
 
     for (int r = 0; r < registers; r++)
-        x[r] = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[r], "");
+        x[r] = LLVMBuildLoad2(e->u->builder, lane_type(e->u, sink_dtype(s), 1), slot[r], "");
     cpu_val(e, s->v)->fragment = x;
 }
 
@@ -640,11 +637,11 @@ static void add_sums(CpuCode *e, const Cluster *c, const Slots *slot)
 
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
-        if (!is_reduce(s))
+        if (!sink_reduces(s))
             continue;
         if (rows_is_loose(e, s)) {
             rows_add_loose(e, s, e->gpu->whole.run == 1 ? chunk_sum(e, s, slot[i])
-                                                        : LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), 1), slot[i][0], ""));
+                                                        : LLVMBuildLoad2(e->u->builder, lane_type(e->u, sink_dtype(s), 1), slot[i][0], ""));
             continue;
         }
         vec_push(&rest.sinks, *s);
@@ -695,7 +692,7 @@ void gpu_walk_rows(CpuCode *e, Cluster *c)
     e->gpu->fragment[1] = c->shape[1];
     for (int i = 0; i < c->sinks.n; i++) {
         const Sink *s = &c->sinks.at[i];
-        slot[i] = is_reduce(s) || !s->node ? slots_of(e, s) : NULL;
+        slot[i] = sink_reduces(s) || !s->node ? slots_of(e, s) : NULL;
         raw[i] = !slot[i] && rows_by_vectors(e, s->node) ? arena_alloc(&e->gpu->arena, sizeof **raw * (size_t)registers) : NULL;
     }
     ends = cpu_find_ends(e, c);

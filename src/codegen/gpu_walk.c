@@ -55,14 +55,12 @@ static int64_t elements_but(const Cluster *c, int axis)
     return n;
 }
 
-static bool is_reduce(const Sink *s) { return s->node && s->node->op == TOP_reduce; }
-
 typedef void Reduce(CpuCode *e, Cluster *c, Sink *s);
 
 static void do_strip(CpuCode *e, Cluster *c, Reduce *reduce)
 {
     for (int i = 0; i < c->sinks.n; i++)
-        if (is_reduce(&c->sinks.at[i]))
+        if (sink_reduces(&c->sinks.at[i]))
             reduce(e, c, &c->sinks.at[i]);
         else
             cpu_sink_strip(e, c, &c->sinks.at[i]);
@@ -367,7 +365,6 @@ static void walk_strips(CpuCode *e, Cluster *c)
 
 /* ---- sums ---- */
 
-static DType sum_dtype(const Sink *s) { return (DType)tile_type(s->v)->dtype; }
 static OpId sum_step(const Sink *s) { return tile_step_op((OpId)s->node->attr->op); }
 
 /* From here on e->width of them side by side. */
@@ -375,16 +372,16 @@ static void begin_sums(CpuCode *e, Cluster *c)
 {
     for (int i = 0; i < c->sinks.n; i++) {
         Sink *s = &c->sinks.at[i];
-        if (!is_reduce(s))
+        if (!sink_reduces(s))
             continue;
-        s->acc[0] = llvm_slot(e->u, lane_type(e->u, sum_dtype(s), e->width));
-        LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), e->width), s->acc[0]);
+        s->acc[0] = llvm_slot(e->u, lane_type(e->u, sink_dtype(s), e->width));
+        LLVMBuildStore(e->u->builder, cpu_identity(e, (OpId)s->node->attr->op, sink_dtype(s), e->width), s->acc[0]);
     }
 }
 
 static LLVMValueRef sum_so_far(CpuCode *e, const Sink *s)
 {
-    return LLVMBuildLoad2(e->u->builder, lane_type(e->u, sum_dtype(s), e->width), s->acc[0], "");
+    return LLVMBuildLoad2(e->u->builder, lane_type(e->u, sink_dtype(s), e->width), s->acc[0], "");
 }
 
 static void add_element(CpuCode *e, Cluster *c, Sink *s)
@@ -392,8 +389,8 @@ static void add_element(CpuCode *e, Cluster *c, Sink *s)
     LLVMValueRef x = cpu_lanes(e, s->v, &e->spot);
 
     if (e->masked)
-        x = cpu_choose(e, cpu_compare(e, LLVMIntSLT, e->spot.at[c->axis], s->count), x, cpu_identity(e, (OpId)s->node->attr->op, sum_dtype(s), 1));
-    LLVMBuildStore(e->u->builder, cpu_step(e, sum_step(s), sum_dtype(s), sum_so_far(e, s), x, e->width), s->acc[0]);
+        x = cpu_choose(e, cpu_compare(e, LLVMIntSLT, e->spot.at[c->axis], s->count), x, cpu_identity(e, (OpId)s->node->attr->op, sink_dtype(s), 1));
+    LLVMBuildStore(e->u->builder, cpu_step(e, sum_step(s), sink_dtype(s), sum_so_far(e, s), x, e->width), s->acc[0]);
 }
 
 /* Every eighth place of the summed axis from `lane` on, of which none needs a mask: unrolled as far as it pays. */
@@ -470,13 +467,13 @@ static void walk_rows(CpuCode *e, Cluster *c)
     for (int i = 0; i < c->sinks.n; i++) {
         Sink *s = &c->sinks.at[i];
         LLVMValueRef x;
-        if (!is_reduce(s))
+        if (!sink_reduces(s))
             continue;
         x = sum_so_far(e, s);
         for (int n = CHUNK_LANES / 2; n; n /= 2)
-            x = cpu_step(e, sum_step(s), sum_dtype(s), x, gpu_other(e, x, n, mask), 1);
+            x = cpu_step(e, sum_step(s), sink_dtype(s), x, gpu_other(e, x, n, mask), 1);
         GpuIf first = gpu_if(e, cpu_compare(e, LLVMIntEQ, lane, cpu_number(e, 0)));
-        cpu_store_flat(e, sum_dtype(s), s->buffer, l.i, x, NULL);
+        cpu_store_flat(e, sink_dtype(s), s->buffer, l.i, x, NULL);
         gpu_end_if(e, &first);
     }
     cpu_loop_end(e, &l);
@@ -489,11 +486,11 @@ static void fold_columns(CpuCode *e, Sink *s, LLVMValueRef meet, int64_t columns
     LLVMValueRef x[CHUNK_LANES];
 
     for (int i = 0; i < CHUNK_LANES; i++)
-        x[i] = cpu_load_flat(e, sum_dtype(s), meet, cpu_op(e, LLVMAdd, l.i, cpu_number(e, i * columns)), 1);
+        x[i] = cpu_load_flat(e, sink_dtype(s), meet, cpu_op(e, LLVMAdd, l.i, cpu_number(e, i * columns)), 1);
     for (int n = CHUNK_LANES / 2; n; n /= 2)
         for (int i = 0; i < n; i++)
-            x[i] = cpu_step(e, sum_step(s), sum_dtype(s), x[i], x[i + n], 1);
-    cpu_store_flat(e, sum_dtype(s), s->buffer, l.i, x[0], NULL);
+            x[i] = cpu_step(e, sum_step(s), sink_dtype(s), x[i], x[i + n], 1);
+    cpu_store_flat(e, sink_dtype(s), s->buffer, l.i, x[0], NULL);
     cpu_loop_end(e, &l);
 }
 
@@ -531,8 +528,8 @@ static void sum_columns(CpuCode *e, Cluster *c, const Columns *of, int width)
     e->width = c->width = width;
     at = cpu_op(e, LLVMAdd, cpu_op(e, LLVMMul, of->lane, cpu_number(e, of->n)), cpu_op(e, LLVMMul, l.i, cpu_number(e, width)));
     for (int i = 0; i < c->sinks.n; i++)
-        if (is_reduce(&c->sinks.at[i]))
-            cpu_store_flat(e, sum_dtype(&c->sinks.at[i]), of->meet[i], at, sum_so_far(e, &c->sinks.at[i]), NULL);
+        if (sink_reduces(&c->sinks.at[i]))
+            cpu_store_flat(e, sink_dtype(&c->sinks.at[i]), of->meet[i], at, sum_so_far(e, &c->sinks.at[i]), NULL);
     cpu_loop_end(e, &l);
     e->spot.strip = -1;
     e->width = c->width = 1;
@@ -570,8 +567,8 @@ static void walk_columns(CpuCode *e, Cluster *c)
     of.first = widened(e, LLVMBuildURem(b, e->gpu->thread, i32_number(e, of.side), ""));
     of.lane = widened(e, LLVMBuildUDiv(b, e->gpu->thread, i32_number(e, of.side), ""));
     for (int i = 0; i < c->sinks.n; i++)
-        if (is_reduce(&c->sinks.at[i]))
-            of.meet[i] = cpu_buffer(e, CHUNK_LANES * of.n * (int64_t)raw_size(lane_dtype(sum_dtype(&c->sinks.at[i]))));
+        if (sink_reduces(&c->sinks.at[i]))
+            of.meet[i] = cpu_buffer(e, CHUNK_LANES * of.n * (int64_t)raw_size(lane_dtype(sink_dtype(&c->sinks.at[i]))));
     if (width > 1)
         sum_all_columns(e, c, &of, width);
     else
@@ -579,7 +576,7 @@ static void walk_columns(CpuCode *e, Cluster *c)
     gpu_written(e);
     gpu_fence(e);
     for (int i = 0; i < c->sinks.n; i++)
-        if (is_reduce(&c->sinks.at[i]))
+        if (sink_reduces(&c->sinks.at[i]))
             fold_columns(e, &c->sinks.at[i], of.meet[i], of.n);
     tsr_free(of.meet);
 }
