@@ -27,6 +27,13 @@ RowPlace rows_place(CpuCode *e);                                /* of this threa
 Spot rows_spot(CpuCode *e, const RowPlace *p, int number);      /* of the element in a register */
 int64_t rows_behind_first(const CpuCode *e, int number);        /* how far that is from the thread's first one */
 
+/* ---- gpu_rows_sums.c ---- */
+LLVMValueRef rows_identity(CpuCode *e, const Sink *s);          /* of the sink's reduction */
+LLVMValueRef rows_sink_join(CpuCode *e, const Sink *s, LLVMValueRef a, LLVMValueRef b);
+/* Do the halves of a chunk follow each other in the sum? Then its elements are kept until both are known. */
+bool rows_in_turn(const CpuCode *e, const Sink *s);
+/* What the lanes of a chunk add up to, or of its two halves: ((0+4)+(2+6))+((1+5)+(3+7)), the same in all of its threads. */
+LLVMValueRef rows_chunk_sum(CpuCode *e, const Sink *s, LLVMValueRef *slot);
 /* The threads' sums together, from the slots of each sink: the results of its reductions. */
 void rows_join(CpuCode *e, const Cluster *c, LLVMValueRef *const *slot);
 /* Sums of `chunks` chunks of each row, `most` of them at most and known to be so many, that lie in `meet`, to the sink's buffer. */
