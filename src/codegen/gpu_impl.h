@@ -159,9 +159,10 @@ bool gpu_has_rows(const CpuCode *e, const TileType *t);         /* do warps have
 bool gpu_sums_to_column(const CpuCode *e, const TileType *t);   /* the same of one whose sums are a column in registers */
 
 /* ---- gpu_fragment.c: tiles in registers ---- */
-bool gpu_keep_sinks(CpuCode *e, Cluster *c);    /* results of a cluster in fragments that may stay there; does another go to memory? */
-bool gpu_in_fragments(CpuCode *e, const Cluster *c);    /* is the cluster one of tiles in registers? */
-void gpu_walk_fragment(CpuCode *e, Cluster *c);
+void gpu_enter_register(CpuCode *e, const Fragment *f, int number);     /* what is computed next is the thread's register of that number */
+/* The thread's number so far, which becomes a new one: between the walks of a chain places of elements take no registers. */
+LLVMValueRef gpu_enter_thread(CpuCode *e);
+bool gpu_is_of_units(const CpuCode *e, const TileType *t);      /* does a tile lie in the registers of units, or a column beside them? */
 LLVMValueRef *gpu_fragment_values(CpuCode *e, TileRef v, const Fragment *f);   /* the registers of any tile */
 LLVMValueRef gpu_register_of(CpuCode *e, TileRef v, const Fragment *f, int number);     /* one of them, computed here, in a walk */
 /* A row in memory that lies beside the columns of such a tile is in registers from here on. */
@@ -185,6 +186,11 @@ LLVMValueRef *gpu_fragment_next(CpuCode *e, TileRef yields);    /* the registers
 void gpu_fragment_again(CpuCode *e, TileRef param, LLVMValueRef *next, LLVMBasicBlockRef from);
 bool gpu_stays(CpuCode *e, TileRef v);                  /* may it be in registers alone, whatever is done with it? */
 bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i); /* does a loop's block hand value i on in registers? */
+
+/* ---- gpu_fragment_walk.c ---- */
+bool gpu_keep_sinks(CpuCode *e, Cluster *c);    /* results of a cluster in fragments that may stay there; does another go to memory? */
+bool gpu_in_fragments(CpuCode *e, const Cluster *c);    /* is the cluster one of tiles in registers? */
+void gpu_walk_fragment(CpuCode *e, Cluster *c);
 
 /* ---- gpu_mask.c: masks that leave out nothing ---- */
 LLVMValueRef gpu_masks_keep(CpuCode *e, const Cluster *c, const Fragment *f);  /* an i1: do all of a cluster? NULL: it has none that may */
