@@ -199,7 +199,7 @@ LLVMValueRef role_descriptor(CpuCode *e, const RoleOperand *o, LLVMValueRef low)
 {
     int64_t eight = 8 * (int64_t)o->span, mode = o->span == 128 ? 1 : o->span == 64 ? 2 : 3;
 
-    return LLVMBuildOr(e->u->builder, wide(e, low), cpu_number(e, ((eight >> 4) | (mode << 30)) << 32), "");
+    return LLVMBuildOr(e->u->builder, wide(e, low), cpu_number(e, (int64_t)((uint64_t)((eight >> 4) | (mode << 30)) << 32)), "");
 }
 
 /* How far the matrix of step s, 32 bytes each, lies behind the first one. */

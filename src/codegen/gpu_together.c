@@ -67,7 +67,7 @@ static LLVMValueRef warp_mask(CpuCode *e)
     if (!rest)
         return i32_number(e, -1);
     last = LLVMBuildICmp(b, LLVMIntUGE, e->gpu->thread, i32_number(e, e->gpu->threads - rest), "");
-    return LLVMBuildSelect(b, last, i32_number(e, (1 << rest) - 1), i32_number(e, -1), "");
+    return LLVMBuildSelect(b, last, i32_number(e, (int64_t)(1u << rest) - 1), i32_number(e, -1), "");
 }
 
 static LLVMValueRef value(CpuCode *e, TileRef v) { return cpu_val(e, v)->x; }

@@ -130,7 +130,7 @@ static void place_args(const Launch *l, int64_t round, TileArg *arg, int64_t *si
     for (int i = 0; i < s->nargs; i++) {
         const LaunchArg *x = &s->arg[i];
         int row = (x->places != 0) + l->upright, column = (x->places != 0) + !l->upright;
-        arg[i] = (TileArg){.base = x->base + place_of(x->stride, at, outer) * x->bytes, .extent = {1, 1, 1}};
+        arg[i] = (TileArg){.base = x->base ? x->base + place_of(x->stride, at, outer) * x->bytes : NULL, .extent = {1, 1, 1}};
         if (x->places) {
             arg[i].stride[0] = 1;
             arg[i].extent[0] = x->places;

@@ -247,7 +247,8 @@ static void wait_for(CUstream s, const int *number, int n)
 {
     free(s->after);
     s->after = malloc(sizeof *number * (size_t)(n + 1));
-    memcpy(s->after, number, sizeof *number * (size_t)n);
+    for (int i = 0; i < n; i++)
+        s->after[i] = number[i];
     s->nafter = n;
 }
 

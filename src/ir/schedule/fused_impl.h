@@ -82,7 +82,8 @@ typedef struct Run {
 void fused_sizes(Run *u);                               /* as the operands show them */
 bool fused_all_sizes(Run *u, const Graph *body);        /* those that no operand shows follow from the graph's around */
 bool fused_is_empty_extreme(const Run *u);
-bool fused_has_fault(const Run *u);                     /* has the device no place for an operand or a result, or is it lost? Nothing may be launched then */
+/* Has the device no place for an operand or a result, or is it lost? Nothing may be launched then. */
+bool fused_has_fault(const Run *u);
 int64_t fused_total_row(const Run *u);                  /* elements of a part of a total */
 Tensor *fused_result(const Run *u, int i);              /* room for a result */
 int fused_result_in_place(const Run *u);                /* the result that takes the product's place; -1: none */
