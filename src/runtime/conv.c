@@ -10,7 +10,7 @@
  * (gemm_here), whose chunks of steps are added up as if they were all there.  Where windows are columns and the kernel has few rows, as in
  * derivatives by the kernel, the turned product is computed, which reads windows as they lie.
  * A kernel of one tap that moves nothing reads the input where it lies.  Where an image has few places, a span has
- * several images, so that the kernel is read for many columns.
+ * several images, so that the kernel is read for many columns.  Many groups of few channels go another way (conv_groups.c).
  */
 #include "runtime/conv_impl.h"
 
@@ -30,7 +30,7 @@ enum {
 
 /* ---- results ---- */
 
-static int64_t place_of(const Conv *v, int64_t line)
+int64_t conv_place(const Conv *v, int64_t line)
 {
     int64_t at = 0, wide = 1;
 
@@ -51,7 +51,7 @@ static void spread_sums(const Conv *v, const Span *s, const char *sums)
     int64_t width = s->end - s->at, size = v->size;
 
     for (int64_t l = s->from; l < s->to; l++) {
-        int64_t place = place_of(v, l % v->lines) + s->at * x->each;
+        int64_t place = conv_place(v, l % v->lines) + s->at * x->each;
         for (int64_t o = 0; o < v->o; o++) {
             char *to = v->y + ((l / v->lines * v->groups * v->o + s->group * v->o + o) * v->image + place) * size;
             const char *from = sums + (v->turned ? (l - s->from) * width * v->o + o : o * s->columns + (l - s->from) * width) * size;
@@ -238,7 +238,7 @@ static bool take_taps(Conv *v)
                 from += at[i] * wide;
                 wide *= v->axis[i].window;
             }
-            memcpy(to, v->w + (row * window + from) * v->size, (size_t)v->size);
+            memcpy(to, v->w + (row / v->c * v->wrow + row % v->c * v->wchannel + from) * v->size, (size_t)v->size);
         }
     return true;
 }
@@ -263,8 +263,12 @@ static KStatus run_phase(Conv *v)
         return K_OK;
     if (!take_taps(v))
         return K_NOMEM;
-    plan_spans(v);
-    s = run_threads(v);
+    if (v->beside && v->k) {
+        s = conv_run_beside(v);
+    } else {
+        plan_spans(v);
+        s = run_threads(v);
+    }
     storage_unref(v->own);
     return s;
 }
@@ -316,17 +320,27 @@ ConvSpread conv_spread(const Attr *a, int axis)
     return (ConvSpread){attr_at(a, 0, axis, 1), attr_at(a, 1, axis, 0), attr_at(a, 3, axis, 1), attr_at(a, 3, a->n + axis, 1)};
 }
 
-static KStatus conv_run(KCtx *c, const Attr *a, const Tensor *x, const Tensor *w, DType accum, Tensor *sum)
+static Conv conv_of(KCtx *c, const Attr *a, const Tensor *x, const Tensor *w, DType accum)
 {
-    int n = a->n, first = x->rank - n;
-    Conv v = {.n = (int)most(n, 2), .accum = accum, .size = (int64_t)raw_size((DType)x->dtype), .groups = a->m > 0 ? a->m : 1, .image = 1, .ctx = c};
-    ConvSpread d[RANK_MAX];
+    Conv v = {.n = (int)most(a->n, 2), .accum = accum, .size = (int64_t)raw_size((DType)x->dtype), .image = 1, .ctx = c};
 
     v.batch = x->shape[0];
+    v.groups = a->m > 0 ? a->m : 1;
     v.c = w->shape[1];
     v.o = w->shape[0] / v.groups;
+    v.beside = conv_is_beside(&v);
+    return v;
+}
+
+static KStatus conv_run(Conv v, const Attr *a, const Tensor *x, const Tensor *w, Tensor *sum)
+{
+    int n = a->n, first = x->rank - n;
+    ConvSpread d[RANK_MAX];
+
     v.xbatch = x->stride[first - 2];
     v.xchannel = x->stride[first - 1];
+    v.wrow = w->stride[0];
+    v.wchannel = w->stride[1];
     v.x = tensor_read(x);
     v.w = tensor_read(w);
     v.y = storage_data(sum->store);
@@ -342,21 +356,37 @@ static KStatus conv_run(KCtx *c, const Attr *a, const Tensor *x, const Tensor *w
     return v.batch && v.o ? run_phases(&v, d) : K_OK;
 }
 
+/* t with its elements side by side, or those of the last n axes; false: no memory. */
+static bool whole(Tensor **t)
+{
+    Tensor *y = tensor_contiguous(*t);
+
+    tensor_unref(*t);
+    *t = y;
+    return y;
+}
+
+static bool planes(Tensor **t, int n) { return conv_planes_lie(*t, n) || whole(t); }
+
 KStatus kernel_conv(KERNEL_ARGS)
 {
     DType accum = accum_dtype(a, common_dtype(in[0], in[1]), (DType)type->dtype);
     Tensor *x = lanes_of(c, in[0], accum), *y = x ? lanes_of(c, in[1], accum) : NULL;
-    Tensor *w = y ? tensor_contiguous(y) : NULL, *sum = NULL;
     TType lanes = *type;
     KStatus s = K_NOMEM;
+    Tensor *sum = NULL;
 
     (void)op, (void)nin;
     lanes.dtype = (uint8_t)lane_dtype(accum);
-    if (w && (sum = k_result(c, &lanes)))
-        s = conv_run(c, a, x, w, accum, sum);
+    if (y) {
+        Conv v = conv_of(c, a, x, y, accum);
+        if (v.beside ? planes(&x, a->n) && planes(&y, a->n) : whole(&y))
+            sum = k_result(c, &lanes);
+        if (sum)
+            s = conv_run(v, a, x, y, sum);
+    }
     tensor_unref(x);
     tensor_unref(y);
-    tensor_unref(w);
     if (s == K_OK)
         return sum_as(c, sum, type, out);
     tensor_unref(sum);

@@ -17,6 +17,8 @@ typedef struct Conv {
     int64_t size;               /* bytes of an element */
     int64_t batch, groups, c, o;            /* images; groups, and channels of one, in and out */
     int64_t xbatch, xchannel, image;        /* strides in elements; places of an image of the result */
+    int64_t wrow, wchannel;     /* the same of the kernel: of an output channel, of one in; its taps are neighbours */
+    bool beside;                /* groups side by side in vectors (conv_groups.c) */
     const char *x, *w;
     char *y;
     /* Of the phase. */
@@ -41,6 +43,23 @@ typedef struct Conv {
 
 /* Some places: lines from..to of all images (counted through), places at..end of each. */
 typedef struct Span { int64_t group, from, to, at, end, columns; } Span;
+
+/* The runs of a line: run j has n elements, from start + j * other on and `by` apart. */
+typedef struct ConvRuns { int64_t start, by, n, other, others; } ConvRuns;
+
+/* As a line is laid out: so many sets, those of elements that are `by` apart, of so many elements each, which begin so far from each other. */
+int64_t conv_sets(const ConvRuns *r);
+int64_t conv_set_size(const ConvRuns *r);
+int64_t conv_set_step(const ConvRuns *r);
+int64_t conv_run_place(const ConvRuns *r, int64_t j);           /* where run j begins there */
+
+/* The place of the result that line `line` of an image begins with, in elements. */
+int64_t conv_place(const Conv *v, int64_t line);
+
+/* Can groups of this op be computed side by side? x, w: f32 whose planes lie well for that (conv_planes_lie). */
+bool conv_is_beside(const Conv *v);
+bool conv_planes_lie(const Tensor *t, int n);           /* the last n axes */
+KStatus conv_run_beside(Conv *v);                       /* the phase */
 
 /* Are lines of the input laid out before their windows are written (v->laid), and how much room do they take? For spans that are planned. */
 int64_t conv_laid_bytes(Conv *v);

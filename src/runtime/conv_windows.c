@@ -12,13 +12,10 @@
 
 /* ---- runs ---- */
 
-/* The runs of a line: run j has n elements, from start + j * other on and `by` apart. */
-typedef struct Runs { int64_t start, by, n, other, others; } Runs;
-
-static Runs runs_of(const Conv *v, int64_t at, int64_t end)
+static ConvRuns runs_of(const Conv *v, int64_t at, int64_t end)
 {
     const ConvAxis *x = &v->axis[v->n - 1];
-    Runs r = {.start = x->start + at * x->step, .by = x->step, .n = end - at, .other = x->apart, .others = x->taps};
+    ConvRuns r = {.start = x->start + at * x->step, .by = x->step, .n = end - at, .other = x->apart, .others = x->taps};
 
     if (v->columns) {
         r.by = x->apart;
@@ -29,17 +26,15 @@ static Runs runs_of(const Conv *v, int64_t at, int64_t end)
     return r;
 }
 
-/* As a line is laid out: so many sets, those of elements that are `by` apart, of so many elements each. */
-static int64_t set_step(const Runs *r) { return r->others > 1 ? gcd64(r->other, r->by) : r->by; }
-static int64_t sets_of(const Runs *r) { return r->by / set_step(r); }
-static int64_t set_size(const Runs *r) { return (r->others - 1) * r->other / r->by + r->n; }
+int64_t conv_set_step(const ConvRuns *r) { return r->others > 1 ? gcd64(r->other, r->by) : r->by; }
+int64_t conv_sets(const ConvRuns *r) { return r->by / conv_set_step(r); }
+int64_t conv_set_size(const ConvRuns *r) { return (r->others - 1) * r->other / r->by + r->n; }
 
-/* Where run j begins there. */
-static int64_t run_place(const Runs *r, int64_t j)
+int64_t conv_run_place(const ConvRuns *r, int64_t j)
 {
     int64_t at = j * r->other;
 
-    return r->by == 1 ? at : at % r->by / set_step(r) * set_size(r) + at / r->by;
+    return r->by == 1 ? at : at % r->by / conv_set_step(r) * conv_set_size(r) + at / r->by;
 }
 
 static void copy_apart(char *to, const char *from, int64_t n, int64_t stride, int64_t size)
@@ -173,7 +168,7 @@ static Laid laid_of(const Conv *v, int64_t lo, int64_t hi)
 
 int64_t conv_laid_bytes(Conv *v)
 {
-    Runs r = runs_of(v, 0, v->span_places);
+    ConvRuns r = runs_of(v, 0, v->span_places);
     const ConvAxis *y = &v->axis[v->n - 2];
     int64_t images = v->joined ? (v->span_lines + v->lines - 2) / v->lines + 1 : 1, lines = y->in;
 
@@ -181,25 +176,25 @@ int64_t conv_laid_bytes(Conv *v)
         lines = least(lines, (v->span_lines - 1) * y->step + (y->taps - 1) * y->apart + 1);
     for (int k = 0; k < v->n - 2; k++)
         lines *= v->axis[k].in;
-    int64_t elements = images * v->c * lines * sets_of(&r) * set_size(&r);
+    int64_t elements = images * v->c * lines * conv_sets(&r) * conv_set_size(&r);
     v->laid = v->k * v->span_lines * v->span_places >= 2 * elements;
     return v->laid ? elements * v->size : 0;
 }
 
-static void lay_line(const Conv *v, const Runs *r, const char *from, char *to)
+static void lay_line(const Conv *v, const ConvRuns *r, const char *from, char *to)
 {
-    int64_t sets = sets_of(r), step = set_step(r), n = set_size(r);
+    int64_t sets = conv_sets(r), step = conv_set_step(r), n = conv_set_size(r);
 
     for (int64_t i = 0; i < sets; i++, to += n * v->size)
         copy_line(v, to, from, r->start + i * step, r->by, n);
 }
 
 /* fresh: not yet done. */
-static Source lay(const Conv *v, const Span *s, const Runs *r, bool fresh, char *to)
+static Source lay(const Conv *v, const Span *s, const ConvRuns *r, bool fresh, char *to)
 {
     Source in = input_of(v, s), x = {.at = to};
     Laid l = laid_of(v, s->from, s->to);
-    int64_t line = sets_of(r) * set_size(r) * v->size;
+    int64_t line = conv_sets(r) * conv_set_size(r) * v->size;
 
     x.first = l.from;
     x.axis[v->n - 2] = line;
@@ -223,7 +218,7 @@ static Source lay(const Conv *v, const Span *s, const Runs *r, bool fresh, char 
 /* ---- windows ---- */
 
 /* Run j of n lines of places one below the other. */
-static void write_runs(const Conv *v, const Runs *r, const Source *x, const char *plane, int64_t y, int64_t n, int64_t j, char *to)
+static void write_runs(const Conv *v, const ConvRuns *r, const Source *x, const char *plane, int64_t y, int64_t n, int64_t j, char *to)
 {
     const ConvAxis *axis = &v->axis[v->n - 2];
     int64_t bytes = r->n * v->size, lo = plane && y < 0 ? least(ceil_div(-y, axis->step), n) : 0;
@@ -235,7 +230,7 @@ static void write_runs(const Conv *v, const Runs *r, const Source *x, const char
     if (hi > lo) {
         const char *from = plane + (y + lo * axis->step - x->first) * x->axis[v->n - 2];
         if (v->laid) {
-            from += run_place(r, j) * v->size;
+            from += conv_run_place(r, j) * v->size;
             for (int64_t i = lo; i < hi; i++, from += on)
                 copy_short(to + i * bytes, from, bytes);
         } else {
@@ -248,8 +243,8 @@ static void write_runs(const Conv *v, const Runs *r, const Source *x, const char
 }
 
 /* One row: a channel's tap, for all places of the span, of which this is the first. */
-static void write_row(const Conv *v, const Span *s, const Runs *r, const Source *x, const char *channel, Count place, const Count *taps, int64_t j,
-                      char *to)
+static void write_row(const Conv *v, const Span *s, const ConvRuns *r, const Source *x, const char *channel, Count place, const Count *taps,
+                      int64_t j, char *to)
 {
     int last = v->n - 2;
     int64_t n;
@@ -267,7 +262,7 @@ static void write_row(const Conv *v, const Span *s, const Runs *r, const Source 
 /* Lines of taps, all but the last axis, counted over all channels. */
 static int64_t tap_lines(const Conv *v) { return v->taps / most(v->axis[v->n - 1].taps, 1); }
 
-static void write_rows(const Conv *v, const Span *s, const Runs *r, const Source *x, int64_t line, int64_t lines, char *to)
+static void write_rows(const Conv *v, const Span *s, const ConvRuns *r, const Source *x, int64_t line, int64_t lines, char *to)
 {
     Count place = count_at(v, false, s->from % v->lines), taps = count_at(v, true, line % tap_lines(v));
     int64_t channel = line / tap_lines(v);
@@ -278,7 +273,7 @@ static void write_rows(const Conv *v, const Span *s, const Runs *r, const Source
 }
 
 /* The columns of a line's places, for some lines of taps. */
-static void write_columns(const Conv *v, const Span *s, const Runs *r, const Source *x, int64_t at, int64_t line, int64_t lines, char *to)
+static void write_columns(const Conv *v, const Span *s, const ConvRuns *r, const Source *x, int64_t at, int64_t line, int64_t lines, char *to)
 {
     int64_t bytes = r->n * v->size, column = v->kept * v->size, channel = line / tap_lines(v);
     const char *image = x->at + (at / v->lines - s->from / v->lines) * x->image;
@@ -290,7 +285,7 @@ static void write_columns(const Conv *v, const Span *s, const Runs *r, const Sou
             if (!from)
                 memset(to + j * column, 0, (size_t)bytes);
             else if (v->laid)
-                copy_short(to + j * column, from + run_place(r, j) * v->size, bytes);
+                copy_short(to + j * column, from + conv_run_place(r, j) * v->size, bytes);
             else
                 copy_line(v, to + j * column, from, r->start + j * r->other, r->by, r->n);
     }
@@ -302,7 +297,7 @@ int64_t conv_write_windows(const Conv *v, const Span *s, int64_t from, int64_t t
 {
     if (!v->k)                  /* taps that meet no element */
         return 0;
-    Runs r = runs_of(v, s->at, s->end);
+    ConvRuns r = runs_of(v, s->at, s->end);
     Source x = v->laid ? lay(v, s, &r, !from, laid) : input_of(v, s);
     int64_t line = from / conv_unit(v), lines = ceil_div(to, conv_unit(v)) - line;
 

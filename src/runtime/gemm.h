@@ -62,6 +62,14 @@ bool matmul_plan(const Tensor *x, const Tensor *y, DType accum, const TType *typ
 typedef void GemmTileFn(int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, void *c, int64_t crow, bool add);
 typedef struct GemmTile { int rows, vectors; GemmTileFn *run; } GemmTile;
 
+/*
+ * Sums of products element by element, each lane's its own: rows `sums_row` bytes apart of so many vectors, `times` such pieces side by side.
+ * Step q multiplies vector q of w and those at x + places[q] bytes, rows `row` bytes apart.  more: the sums go on from what they are.
+ */
+typedef void GemmBesideFn(int64_t k, const void *w, const void *x, const int64_t *places, int64_t row, int64_t times, void *sums, int64_t sums_row,
+                          bool more);
+enum { BESIDE_ROWS = 3, BESIDE_COLUMNS = 8 };
+
 /* What one instruction set has for one dtype. */
 typedef struct GemmTiles {
     int lanes, rows, vectors;           /* of a vector; of the largest tile, which is also what panels are packed for */
@@ -79,6 +87,7 @@ typedef struct GemmTiles {
                    int64_t row);
     /* Rows of c, crow apart, over 1 to GEMM_THIN steps. Columns of b are neighbours. */
     void (*thin)(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, int64_t n, void *c, int64_t crow);
+    GemmBesideFn *const (*beside)[BESIDE_COLUMNS];      /* by rows and columns, from 1 on; some are NULL. NULL: there are none */
 } GemmTiles;
 
 typedef struct GemmKernels { GemmTiles f32, f64; } GemmKernels;         /* of one instruction set */

@@ -400,6 +400,53 @@ FEW_BODY(few_f64, double, VD, fma_f64)
 THIN_BODY(thin_f32, float, VF, fma_f32, fmaf)
 THIN_BODY(thin_f64, double, VD, fma_f64, fma)
 
+/* ---- lanes that are sums of their own ---- */
+
+#ifdef __FMA__
+#define BESIDE_ARGS \
+    int64_t k, const void *w, const void *x, const int64_t *places, int64_t row, int64_t times, void *sums, int64_t sums_row, bool more
+SIZED void beside(const int R, const int C, BESIDE_ARGS)
+{
+    for (; times > 0; times--, x = (const VF *)x + C, sums = (VF *)sums + C) {
+        VF acc[BESIDE_ROWS][BESIDE_COLUMNS], xv, wv;
+        UNROLL for (int i = 0; i < R; i++)
+            UNROLL for (int j = 0; j < C; j++) {
+                acc[i][j] = (VF){0};
+                if (more)
+                    memcpy(&acc[i][j], (char *)sums + i * sums_row + j * BYTES, BYTES);
+            }
+        for (int64_t q = 0; q < k; q++) {
+            const char *from = (const char *)x + places[q];
+            memcpy(&wv, (const char *)w + q * BYTES, BYTES);
+            UNROLL for (int i = 0; i < R; i++)
+                UNROLL for (int j = 0; j < C; j++) {
+                    memcpy(&xv, from + i * row + j * BYTES, BYTES);
+                    fma_f32(&wv, &xv, &acc[i][j]);
+                }
+        }
+        UNROLL for (int i = 0; i < R; i++)
+            UNROLL for (int j = 0; j < C; j++)
+                memcpy((char *)sums + i * sums_row + j * BYTES, &acc[i][j], BYTES);
+    }
+}
+
+/* X(rows, columns): one row, two of as many as there are registers for, and the derivative of a kernel of 3 by 3. */
+#define BESIDES(X) X(1, 1) X(1, 2) X(1, 3) X(1, 4) X(1, 5) X(1, 6) X(1, 7) X(1, 8) \
+    X(2, 1) X(2, 2) X(2, 3) X(2, 4) X(2, 5) X(2, 6) WIDE_BESIDES(X) X(3, 3)
+#ifdef __AVX512F__
+#define WIDE_BESIDES(X) X(2, 7) X(2, 8)
+#else
+#define WIDE_BESIDES(X)
+#endif
+#define BESIDE_FN(R, C) static void beside_##R##x##C(BESIDE_ARGS) { beside(R, C, k, w, x, places, row, times, sums, sums_row, more); }
+#define BESIDE_ROW(R, C) [R - 1][C - 1] = beside_##R##x##C,
+BESIDES(BESIDE_FN)
+static GemmBesideFn *const besides_f32[BESIDE_ROWS][BESIDE_COLUMNS] = {BESIDES(BESIDE_ROW)};
+#else
+#define besides_f32 NULL
+#endif
+#define besides_f64 NULL
+
 /* ---- the other way of packing ---- */
 
 #define TURN_FN(name, T) \
@@ -604,5 +651,5 @@ TURN_FN(turn_f32, float)
 TURN_FN(turn_f64, double)
 #define across_f64 NULL
 
-#define SET(T, V) {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T, few_##T, across_##T, thin_##T}
+#define SET(T, V) {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T, few_##T, across_##T, thin_##T, besides_##T}
 const GemmKernels PASTE(gemm, VARIANT) = {SET(f32, float), SET(f64, double)};

@@ -213,9 +213,10 @@ static Value conv_transpose(Interp *I, Value *a, int n)     /* x, w, bias, strid
               n, n + 2, x->rank, w->rank);
         goto fail;
     }
-    if (groups < 1 || dim_divides(groups, w->shape[0]) != DIM_PROVED || dim_eq(x->shape[1], w->shape[0], NULL, NULL) == DIM_REFUTED) {
-        raise(I, EXC_ShapeError, "conv_transpose%dd: the input has %lld channels, the weight takes %lld in %lld groups", n,
-              (long long)x->shape[1], (long long)w->shape[0], (long long)groups);
+    if (groups < 1 || dim_ask_eq(dim_mul(groups, dim_floordiv(w->shape[0], groups)), w->shape[0]) != DIM_PROVED ||
+        dim_ask_eq(x->shape[1], w->shape[0]) == DIM_REFUTED) {
+        raise(I, EXC_ShapeError, "conv_transpose%dd: the input has %s channels, the weight takes %s in %lld groups", n, dim_text(x->shape[1]),
+              dim_text(w->shape[0]), (long long)groups);
         goto fail;
     }
     settle_windows(w, n);
