@@ -103,6 +103,19 @@ static void mark(Vary *v, Ast *target, bool on)
     }
 }
 
+/* What a pattern gives names to varies as its subject does. */
+static bool mark_pattern(Ast *p, void *state)
+{
+    Vary *v = state;
+    Sym name = p && p->kind == AST_PatCapture ? AST_AS(p, PatCapture)->name : p && p->kind == AST_PatAs ? AST_AS(p, PatAs)->name : NULL;
+
+    if (name && !map_find(&v->varies, (uintptr_t)name, NULL)) {
+        map_set(&v->varies, (uintptr_t)name, 1);
+        v->changed = true;
+    }
+    return !p || ast_walk(p, mark_pattern, v);
+}
+
 /* Does it need all tiles of the group? A warp has fragments of its own. */
 static bool waits(const KernelOp *op)
 {
@@ -255,7 +268,22 @@ static void loop(Vary *v, Ast *head, AstSeq body, AstSeq orelse, Ast *target)
         mark(v, target, differs || v->why);
     under(v, body, out ? out : differs ? head : NULL,
           out ? "some tiles of a group leave here" : "tiles of a group go around this loop a different number of times");
-    block_of(v, orelse);
+    under(v, orelse, out, "some tiles of a group leave here");
+}
+
+/* Each case is a way that only some tiles go where the subject, or what a case before asks, varies. */
+static void match_of(Vary *v, AstMatch *m)
+{
+    const Ast *why = varies(v, m->subject) ? m->subject : NULL;
+
+    find_barriers(m->subject, v);
+    for (int i = 0; i < m->cases.n; i++) {
+        AstMatchCase *c = AST_AS(m->cases.at[i], MatchCase);
+        if (why)
+            mark_pattern(c->pattern, v);
+        why = why || !varies(v, c->guard) ? why : c->guard;
+        under(v, c->body, why, "only some tiles of a group go this way");
+    }
 }
 
 static void statement(Vary *v, Ast *s)
@@ -287,6 +315,8 @@ static void statement(Vary *v, Ast *s)
         loop(v, AST_AS(s, While)->test, AST_AS(s, While)->body, AST_AS(s, While)->orelse, NULL);
     } else if (s->kind == AST_For) {
         loop(v, AST_AS(s, For)->iter, AST_AS(s, For)->body, AST_AS(s, For)->orelse, AST_AS(s, For)->target);
+    } else if (s->kind == AST_Match) {
+        match_of(v, AST_AS(s, Match));
     } else if (s->kind != AST_FunctionDef && s->kind != AST_ClassDef) {
         find_barriers(s, v);
     }

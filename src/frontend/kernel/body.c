@@ -310,6 +310,18 @@ static void make_rest(Body *B, void *what, KVal *value)
     make_block(B, what, value);
 }
 
+void kb_unless(Body *B, KVal gone, AstSeq body)
+{
+    KVal stay = body.n ? kb_unary(B, AOP_NOT, gone) : kb_no;
+
+    if (kb_bad(stay) || kb_is_static_false(stay))
+        return;
+    if (kb_is_static_true(stay))
+        kb_block_of(B, body);
+    else
+        choose(B, kb_for_all(B, stay, kb_any_group_work(B, body)), make_rest, &body, NULL);
+}
+
 /* What follows where some have left: barriers are for all that are in the group, the rest for those that are still here. */
 static void rest_of(Body *B, AstSeq body, KVal gone)
 {
@@ -542,6 +554,7 @@ static void statement(Body *B, Ast *s)
     case AST_If: if_statement(B, AST_AS(s, If)); break;
     case AST_While: kb_while(B, AST_AS(s, While)); break;
     case AST_For: kb_for(B, AST_AS(s, For)); break;
+    case AST_Match: kb_match(B, AST_AS(s, Match)); break;
     case AST_Return:
         v = AST_AS(s, Return)->value ? kb_expr(B, AST_AS(s, Return)->value) : (KVal){.kind = K_STATIC, .v = VNONE};
         if (kb_bad(v))

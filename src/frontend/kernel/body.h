@@ -8,8 +8,8 @@
  *
  *   lead.c      matrices in stacks: the leading axes of a KTile, of what is loaded beside it, of what is returned
  *   make.c      one kernel for these dtypes, ranks, static values, sizes and lanes: parameters, the result
- *   body.c      statements: choices, leaving blocks, functions of the host        loops.c     loops
- *   expr.c      expressions, names, indices        calls.c     builtins, functions of the host
+ *   body.c      statements: choices, leaving blocks, functions of the host        loops.c     loops        match.c     match
+ *   expr.c      expressions, names, indices        calls.c     builtins, functions of the host        library.c   the tensor library's
  *   number.c    emitting nodes; ints as sums of indices        arith.c     operators and functions on numbers and block values
  *   place.c     memory: indexing, slicing, loading, storing
  *   part.c      parts of block values
@@ -408,6 +408,12 @@ void kb_set(Body *B, Sym name, KVal v);
 int kb_sequence(Body *B, KVal v, KVal **items);          /* of what is known to have them; -1: it is none */
 int kb_iterated(Body *B, KVal v, KVal **items);          /* ... or gives them once: zip(...), the items of a dict, a set */
 
+/* library.c: the tensor library on values of a kernel. false: there is nothing of that name. */
+bool klibrary(Body *B, const char *name, const KVal *arg, const Sym *names, int n, KVal *out);  /* a native of several operations */
+/* A function that the library has in the language itself. owner: "math", or "". */
+bool klibrary_written(Body *B, const char *owner, const char *name, const KVal *arg, const Sym *names, int n, KVal *out);
+KVal klibrary_of_arrays(Body *B, KVal f, Sym name);     /* np.exp is exp here; other functions are what they are */
+
 /* body.c */
 void kb_block_of(Body *B, AstSeq body);
 void kb_body_of(Body *B, AstSeq body);                  /* of a function */
@@ -430,10 +436,12 @@ bool kb_any_group_work(Body *B, AstSeq s);
 KVal kb_for_all(Body *B, KVal test, bool group_work);   /* a truth on which the group's work depends is the same for all lanes */
 KVal kb_either(Body *B, KVal a, KVal b);
 void kb_if_block(Body *B, KVal test, AstSeq *body);     /* the block where the test holds */
+void kb_unless(Body *B, KVal gone, AstSeq body);       /* the block where they did not leave */
 void kb_bind(Body *B, Ast *target, KVal v);
 Sym kb_called(const Ast *target);                      /* its name; NULL: it is none */
 void kb_for(Body *B, AstFor *s);
 void kb_while(Body *B, AstWhile *s);
+void kb_match(Body *B, const AstMatch *m);               /* match.c */
 
 /* join.c */
 KVal join_types(Body *B, KVal a, KVal b);               /* what holds both; K_BAD: nothing, reported */

@@ -268,7 +268,7 @@ static bool elementwise(const char *owner, const char *name, OpId *op)
 static KVal call_native(Body *B, const NativeObj *f, const KVal *arg, const Sym *names, int n)
 {
     const NativeDef *d = f->def;
-    KVal in[3];
+    KVal in[3], y;
     OpId op;
 
     if (!*d->owner)
@@ -282,11 +282,15 @@ static KVal call_native(Body *B, const NativeObj *f, const KVal *arg, const Sym 
             }
     if (all_static(arg, n))
         return call_host(B, vobj((void *)f), arg, names, n);
+    if (!*d->owner && klibrary(B, d->name, arg, names, n, &y))
+        return y;
     if (elementwise(d->owner, d->name, &op) && n == op_info[op].nin && !any_named(names, n)) {
         for (int i = 0; i < n; i++)
             in[i] = arg[i];
         return kb_apply(B, op, in, n);
     }
+    if (!strcmp(d->owner, "math") && klibrary_written(B, d->owner, d->name, arg, names, n, &y))
+        return y;
     if (!*d->owner && kglues(d->name))
         return kglued(B, d->name, arg, names, n);
     if (n && (arg[0].kind == K_BLOCK || arg[0].kind == K_PLACE) && !*d->owner)
@@ -398,6 +402,8 @@ KVal kb_call(Body *B, AstCall *c)
     n = kb_bad(f) ? -1 : call_args(B, c, arg, names);
     if (n < 0)
         return KBAD;
+    if (AST_IS(c->func, Attribute) && !all_static(arg, n))
+        f = klibrary_of_arrays(B, f, AST_AS(c->func, Attribute)->attr);
     B->b.span = c->ast.span;
     return kb_call_value(B, f, arg, names, n, &c->ast);
 }

@@ -418,6 +418,15 @@ static KVal *field(Body *B, const AstAttribute *e)
     return AST_IS(e->value, Name) ? kb_var(B, kernel_field_name(AST_AS(e->value, Name)->id, e->attr)) : NULL;
 }
 
+static KVal count_of(Body *B, KVal shape)
+{
+    KVal y = kb_number(1);
+
+    for (int i = 0; i < shape.n && !kb_bad(y); i++)
+        y = kb_binary(B, AOP_MUL, y, shape.item[i]);
+    return y;
+}
+
 static KVal attribute(Body *B, const AstAttribute *e)
 {
     KVal *own = field(B, e), base = own ? *own : kb_expr(B, e->value);
@@ -437,13 +446,19 @@ static KVal attribute(Body *B, const AstAttribute *e)
     if (base.kind == K_PLACE || base.kind == K_BLOCK) {
         if (!strcmp(s, "shape"))
             return kb_shape(B, base);
+        if (!strcmp(s, "size"))
+            return count_of(B, kb_shape(B, base));
         if (!strcmp(s, "ndim"))
             return kb_number(base.kind == K_PLACE ? kplace_free(base.place) : tile_type(base.ref)->rank);
-        if (!strcmp(s, "dtype"))
+        if (!strcmp(s, "dtype") || !strcmp(s, "policy"))
             return kb_static(B, dtype_value(base.kind == K_PLACE ? base.place->dtype : (DType)tile_type(base.ref)->dtype, NULL));
         if (!strcmp(s, "T") || !strcmp(s, "mT"))
             return block_method(B, kb_value(B, base), s, NULL, NULL, 0);
     }
+    if (base.kind == K_SCALAR && (!strcmp(s, "dtype") || !strcmp(s, "policy")))
+        return kb_static(B, dtype_value(base.weak ? DT_f32 : (DType)tile_type(base.ref)->dtype, NULL));
+    if (base.kind == K_SCALAR && !strcmp(s, "ndim"))
+        return kb_number(0);
     return method(B, base, e->attr);
 }
 

@@ -211,6 +211,17 @@ static void note_field(Walk *w, const AstAttribute *e)
 
 static bool walk(Ast *n, void *state);
 
+/* x[a:b, c]: a block of it. */
+static bool is_block(const Ast *t)
+{
+    const Ast *index = AST_AS(t, Subscript)->index;
+
+    for (int i = 0; AST_IS(index, Tuple) && i < AST_AS(index, Tuple)->elts.n; i++)
+        if (AST_IS(AST_AS(index, Tuple)->elts.at[i], Slice))
+            return true;
+    return AST_IS(index, Slice);
+}
+
 static void walk_call(Walk *w, AstCall *c)
 {
     const KernelOp *op = kernel_called(c);
@@ -221,6 +232,7 @@ static void walk_call(Walk *w, AstCall *c)
         w->form->levels |= 1u << op->level;
         w->form->numbered |= id == KOP_linear_id || id == KOP_local_id || id == KOP_lane_id;
         w->form->in_launch |= id == KOP_linear_id;
+        w->form->shares |= id == KOP_range;
         w->form->atomic |= (op->effects & KERNEL_ATOMIC) != 0;
         w->form->meets |= op->level == KERNEL_BLOCK && id != KOP_mma;
     }
@@ -247,6 +259,7 @@ static void walk_target(Walk *w, Ast *t, bool update)
     }
     if (!AST_IS(t, Subscript))
         return;
+    w->form->blocks |= param_at(w, t) && is_block(t);
     touch(w, t, true);
     if (update)
         touch(w, t, false);
@@ -282,11 +295,13 @@ static bool walk(Ast *n, void *state)
         break;
     case AST_Attribute:                             /* x.shape reads no element */
         note_field(w, AST_AS(n, Attribute));
-        if (!param_at(w, AST_AS(n, Attribute)->value))
+        if (!AST_IS(AST_AS(n, Attribute)->value, Name) || !param_at(w, AST_AS(n, Attribute)->value))
             walk(AST_AS(n, Attribute)->value, w);
         break;
     case AST_Name:
         touch(w, n, false);
+        w->form->blocks |= AST_AS(n, Name)->bind != BIND_LOCAL && !strncmp(AST_AS(n, Name)->id->text, "block_", 6) &&
+                           schedule_is_implicit(AST_AS(n, Name)->id->text);
         break;
     default:
         ast_walk(n, walk, w);

@@ -93,6 +93,8 @@ typedef struct KernelForm {
     uint32_t levels;            /* 1 << KernelLevel of each operation that stands in the body */
     bool numbered;              /* asks for linear_id, local_id or lane_id: one tile an element */
     bool in_launch;             /* ... for linear_id */
+    bool shares;                /* tiles share out the numbers of a tile.range */
+    bool blocks;                /* asks for the place of its block, or assigns to slices of what it is passed */
     bool returns;               /* gives a value */
     bool atomic;                /* updates memory atomically */
     bool meets;                 /* warps do something together: barriers, shared memory, block values */

@@ -420,7 +420,7 @@ static void grid_of_elements(Launch *L, int64_t elements)
 
 bool launch_by_element(const Launch *L)
 {
-    bool blocks = L->form.levels & (1u << KERNEL_BLOCK | 1u << KERNEL_FRAGMENT), tiles = launch_tiles(L);
+    bool blocks = L->form.levels & (1u << KERNEL_BLOCK | 1u << KERNEL_FRAGMENT) || (L->form.blocks && !L->form.shares), tiles = launch_tiles(L);
 
     return (L->form.numbered && (L->form.in_launch || !tiles)) || !(blocks || tiles);
 }

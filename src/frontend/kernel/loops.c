@@ -30,6 +30,14 @@ static void assigned_target(Assigned *a, Ast *t)
         assigned_target(a, AST_AS(t, Starred)->value);
 }
 
+static void assigned_pattern(Assigned *a, const Ast *p)
+{
+    Sym name = AST_IS(p, PatAs) ? AST_AS(p, PatAs)->name : AST_IS(p, PatStar) ? AST_AS(p, PatStar)->name : AST_AS(p, PatCapture)->name;
+
+    if (name)
+        merge_add(a->m, name);
+}
+
 static bool assigned_in(Ast *n, void *state)
 {
     Assigned *a = state;
@@ -45,6 +53,7 @@ static bool assigned_in(Ast *n, void *state)
     case AST_AnnAssign: assigned_target(a, AST_AS(n, AnnAssign)->target); break;
     case AST_NamedExpr: assigned_target(a, AST_AS(n, NamedExpr)->target); break;
     case AST_For: assigned_target(a, AST_AS(n, For)->target); break;
+    case AST_PatCapture: case AST_PatStar: case AST_PatAs: assigned_pattern(a, n); break;
     case AST_Return: a->leaves = true; break;
     case AST_Break: a->leaves = true; break;
     case AST_Call:                                          /* mask_causal(S, ...) and fragments change what they are given */
@@ -80,10 +89,21 @@ static Assigned assigned(Body *B, Merge *m, AstSeq body, Ast *test)
 
 /* ------------------------------------------------------------- loops */
 
+/* Behind a loop: `break` is that of the loop around it again, and what stands under `else` runs where nobody left by the loop's own. */
+static void loop_done(Body *B, KVal outer, AstSeq orelse)
+{
+    Flags f = kb_flags();
+    KVal gone = kb_either(B, vars_value(&B->fn->vars, f.ret), vars_value(&B->fn->vars, f.brk));
+
+    kb_set(B, f.brk, outer.kind == K_UNSET ? kb_no : outer);
+    kb_set(B, f.cont, kb_no);
+    kb_unless(B, gone, orelse);
+}
+
 typedef struct Loop {
     const Ast *node;            /* the statement */
     Ast *target, *test;         /* for; while */
-    AstSeq body;
+    AstSeq body, orelse;
     Lin lo, count, step;        /* for: lo, lo + step, ... count times; TOP_for walks 0..count unless plain */
     bool plain;                 /* for: lo up to hi by a positive number */
     Lin hi;
@@ -360,9 +380,8 @@ static void loop(Body *B, Loop *l)
     else
         keep_types(B, l, &m);
     if (!B->failed) {
-        kb_set(B, f.brk, outer.kind == K_UNSET ? kb_no : outer);
-        kb_set(B, f.cont, kb_no);
         kb_set(B, number_name(), KUNSET);
+        loop_done(B, outer, l->orelse);
     }
     vec_free(&before);
     merge_done(&m);
@@ -370,8 +389,10 @@ static void loop(Body *B, Loop *l)
 
 /* ------------------------------------------------------------- rounds written out */
 
-static void unrolled(Body *B, Ast *target, const KVal *item, int n, AstSeq body)
+static void unrolled(Body *B, const AstFor *s, const KVal *item, int n)
 {
+    AstSeq body = s->body;
+    Ast *target = s->target;
     Flags f = kb_flags();
     KVal outer = vars_value(&B->fn->vars, f.brk);
     uint64_t path = B->fn->path;
@@ -398,8 +419,7 @@ static void unrolled(Body *B, Ast *target, const KVal *item, int n, AstSeq body)
         }
     }
     B->fn->path = path;
-    kb_set(B, f.brk, outer.kind == K_UNSET ? kb_no : outer);
-    kb_set(B, f.cont, kb_no);
+    loop_done(B, outer, s->orelse);
 }
 
 /* ------------------------------------------------------------- for */
@@ -462,7 +482,7 @@ static KVal rounds_of(Body *B, KVal lo, KVal hi, KVal step)
 static void for_range(Body *B, AstFor *s, KVal range)
 {
     KVal lo = range.item[0], hi = range.item[1], step = range.item[2];
-    Loop l = {.node = &s->ast, .target = s->target, .body = s->body};
+    Loop l = {.node = &s->ast, .target = s->target, .body = s->body, .orelse = s->orelse};
     int64_t a, b, k;
     bool numbers;
 
@@ -480,7 +500,7 @@ static void for_range(Body *B, AstFor *s, KVal range)
         KVal *item = kb_alloc(B, sizeof *item * (size_t)((n > WRITTEN_OUT_MAX ? 0 : n) + 1));
         for (int64_t i = 0; i < n && n <= WRITTEN_OUT_MAX; i++)
             item[i] = kb_number(a + i * k);
-        unrolled(B, s->target, item, n > WRITTEN_OUT_MAX ? WRITTEN_OUT_MAX + 1 : (int)n, s->body);
+        unrolled(B, s, item, n > WRITTEN_OUT_MAX ? WRITTEN_OUT_MAX + 1 : (int)n);
         return;
     }
     l.can_unroll = numbers;
@@ -520,13 +540,17 @@ static void for_parts(Body *B, AstFor *s, KVal parts)
 {
     Parts p = {.s = s, .place = *parts.place};
     int level = !strcmp(parts.name->text, "L2") ? 0 : !strcmp(parts.name->text, "L1") ? 1 : 2, rank = kplace_free(&p.place);
+    KVal outer = vars_value(&B->fn->vars, kb_flags().brk);
 
     for (int i = 0; i < rank; i++)
         if (!part_size(B, &p.place, kplace_axis(&p.place, i), level, rank, &p.size[i]))
             return;
     if (AST_IS(s->target, Name))                            /* it need not go together with what another loop left there */
         kb_set(B, AST_AS(s->target, Name)->id, KUNSET);
+    kb_set(B, kb_flags().brk, kb_no);
     part_loops(B, &p);
+    if (!B->failed)
+        loop_done(B, outer, s->orelse);
 }
 
 /*
@@ -597,8 +621,11 @@ static void part_loops(Body *B, Parts *p)
     Lin hi;
 
     if (k < 0) {
+        Flags f = kb_flags();
+        KVal gone = kb_either(B, vars_value(&B->fn->vars, f.ret), vars_value(&B->fn->vars, f.brk));
         kb_bind(B, p->s->target, kplace_value(B, &p->place));
-        kb_block_of(B, p->s->body);
+        kb_unless(B, gone, p->s->body);
+        kb_set(B, f.cont, kb_no);
         return;
     }
     if (!lin_add(B, p->place.axis[k].start, p->place.axis[k].extent, 1, &hi))
@@ -619,19 +646,14 @@ void kb_for(Body *B, AstFor *s)
     else if (it.kind == K_PARTS)
         for_parts(B, s, it);
     else if ((n = kb_iterated(B, it, &item)) >= 0)
-        unrolled(B, s->target, item, n, s->body);
+        unrolled(B, s, item, n);
     else
         kb_fail(B, "a kernel loops over range, tile.range, tile.range_n, tile.split, tuples and lists");
-    if (s->orelse.n && !B->failed)
-        kb_fail(B, "E0618: 'else' of a loop cannot stand in a kernel");
 }
 
 void kb_while(Body *B, AstWhile *s)
 {
-    Loop l = {.node = &s->ast, .test = s->test, .body = s->body};
+    Loop l = {.node = &s->ast, .test = s->test, .body = s->body, .orelse = s->orelse};
 
-    if (s->orelse.n)
-        kb_fail(B, "E0618: 'else' of a loop cannot stand in a kernel");
-    else
-        loop(B, &l);
+    loop(B, &l);
 }

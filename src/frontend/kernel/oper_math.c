@@ -4,6 +4,7 @@
  */
 #include "frontend/kernel/body.h"
 
+#include "frontend/prelude.h"
 #include "frontend/tensor/bind.h"
 
 #include <math.h>
@@ -117,48 +118,73 @@ KVal kb_reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep)
     return x.node ? kb_block(B, keep ? kb_reshape(B, x, n, shape) : x, tag) : KBAD;
 }
 
-static KVal reduce_all(Body *B, OpId op, KVal v)
-{
-    while (v.kind == K_BLOCK)
-        v = kb_reduce_axis(B, op, v, type_of(v)->rank - 1, false);
-    return v;
-}
+/* Over which axes, a bit each; ddof: of a variance, what is taken from their number. */
+typedef struct Reduction { uint32_t axes; bool keep; int64_t ddof; } Reduction;
 
-typedef struct Reduction { bool all, keep; int axis; } Reduction;
+static bool reduced_axis(Body *B, KVal v, KVal at, Reduction *out)
+{
+    int64_t x;
+
+    if (!kb_static_int(B, at, "an axis", &x))
+        return false;
+    x += x < 0 ? type_of(v)->rank : 0;
+    if (x < 0 || x >= type_of(v)->rank)
+        return kb_fail(B, "there is no axis %lld of %d", (long long)x, type_of(v)->rank), false;
+    out->axes |= 1u << x;
+    return true;
+}
 
 static bool reduction_args(Body *B, KVal v, const KVal *arg, const Sym *names, int n, Reduction *out)
 {
-    *out = (Reduction){.all = true};
+    *out = (Reduction){0};
     for (int i = 0; i < n; i++) {
         const char *name = names && names[i] ? names[i]->text : i == 0 ? "dim" : "keepdim";
-        int64_t x;
         if (arg[i].kind == K_STATIC && arg[i].v.tag == V_NONE)
             continue;
         if (!strcmp(name, "dim") || !strcmp(name, "axis")) {
-            KVal *item, at = arg[i];
-            if (kb_sequence(B, at, &item) == 1)
-                at = item[0];
-            if (!kb_static_int(B, at, "an axis", &x))
-                return false;
-            x += x < 0 ? type_of(v)->rank : 0;
-            if (x < 0 || x >= type_of(v)->rank)
-                return kb_fail(B, "there is no axis %lld of %d", (long long)x, type_of(v)->rank), false;
-            out->all = false;
-            out->axis = (int)x;
-        } else if (!strcmp(name, "keepdim")) {
+            KVal *item;
+            int count = kb_sequence(B, arg[i], &item);
+            for (int k = 0; k < (count < 0 ? 1 : count); k++)
+                if (!reduced_axis(B, v, count < 0 ? arg[i] : item[k], out))
+                    return false;
+        } else if (!strcmp(name, "keepdim") || !strcmp(name, "keepdims")) {
             out->keep = kb_is_static_true(arg[i]);
+        } else if (!strcmp(name, "ddof") || !strcmp(name, "correction")) {
+            if (!kb_static_int(B, arg[i], name, &out->ddof))
+                return false;
+        } else if (!strcmp(name, "unbiased")) {
+            out->ddof = kb_is_static_true(arg[i]);
         } else {
             return kb_fail(B, "a reduction has no argument '%s'", name), false;
         }
     }
+    if (!out->axes)
+        out->axes = (1u << type_of(v)->rank) - 1;
     return true;
+}
+
+/* Over these axes, from the last on. */
+static KVal reduce_axes(Body *B, OpId op, KVal v, uint32_t axes, bool keep)
+{
+    for (int i = type_of(v)->rank; i-- > 0 && v.kind == K_BLOCK;)
+        if (axes >> i & 1)
+            v = kb_reduce_axis(B, op, v, i, keep);
+    return v;
+}
+
+static int64_t reduced_count(KVal v, uint32_t axes)
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < type_of(v)->rank; i++)
+        count *= !(axes >> i & 1) ? 1 : v.tag[i].none ? 0 : type_of(v)->extent[i];
+    return count;
 }
 
 static KVal reduction(Body *B, KVal v, OpId op, bool mean, const KVal *arg, const Sym *names, int n)
 {
     Reduction r;
     KVal y;
-    int64_t count = 1;
 
     if (!reduction_args(B, v, arg, names, n, &r))
         return KBAD;
@@ -168,15 +194,46 @@ static KVal reduction(Body *B, KVal v, OpId op, bool mean, const KVal *arg, cons
         if (kb_bad(v))
             return v;
     }
-    for (int i = 0; i < type_of(v)->rank; i++)
-        count *= !r.all && r.axis != i ? 1 : v.tag[i].none ? 0 : type_of(v)->extent[i];
-    y = r.all ? reduce_all(B, op, v) : kb_reduce_axis(B, op, v, r.axis, r.keep);
-    return mean ? kb_binary(B, AOP_DIV, y, kb_number(count)) : y;
+    y = reduce_axes(B, op, v, r.axes, r.keep);
+    return mean ? kb_binary(B, AOP_DIV, y, kb_number(reduced_count(v, r.axes))) : y;
+}
+
+/* The mean square distance from the mean, or its root. */
+static KVal spread(Body *B, KVal v, bool root, const KVal *arg, const Sym *names, int n)
+{
+    Reduction r;
+    KVal d, y;
+    int64_t count;
+
+    if (!reduction_args(B, v, arg, names, n, &r))
+        return KBAD;
+    count = reduced_count(v, r.axes);
+    d = kb_binary(B, AOP_SUB, v, kb_binary(B, AOP_DIV, reduce_axes(B, OP_sum, v, r.axes, true), kb_number(count)));
+    d = kb_binary(B, AOP_MUL, d, d);
+    y = kb_bad(d) ? d : kb_binary(B, AOP_DIV, reduce_axes(B, OP_sum, d, r.axes, r.keep), kb_number(count - r.ddof));
+    return root && !kb_bad(y) ? kb_apply(B, OP_sqrt, &y, 1) : y;
 }
 
 /* ------------------------------------------------------------- methods */
 
-static KVal scalar_method(Body *B, KVal v, const char *name, const KVal *arg, int n)
+/* A method that tensors have as a function, too: gelu, clip, softmax. */
+static KVal library_method(Body *B, KVal v, const char *name, const KVal *arg, const Sym *names, int n)
+{
+    KVal *all = kb_alloc(B, sizeof *all * (size_t)(n + 1)), y;
+    Sym *called = kb_alloc(B, sizeof *called * (size_t)(n + 1));
+
+    all[0] = v;
+    called[0] = NULL;
+    for (int i = 0; i < n; i++) {
+        all[i + 1] = arg[i];
+        called[i + 1] = names ? names[i] : NULL;
+    }
+    if (klibrary(B, name, all, called, n + 1, &y) || (prelude_method(sym(name)) >= 0 && klibrary_written(B, "", name, all, called, n + 1, &y)))
+        return y;
+    return kb_fail(B, "a value of a kernel has no method %s()", name);
+}
+
+static KVal scalar_method(Body *B, KVal v, const char *name, const KVal *arg, const Sym *names, int n)
 {
     KVal in[3] = {v};
     OpId op;
@@ -188,7 +245,7 @@ static KVal scalar_method(Body *B, KVal v, const char *name, const KVal *arg, in
             in[i + 1] = arg[i];
         return kb_apply(B, op, in, n + 1);
     }
-    return kb_fail(B, "a value of a kernel has no method %s()", name);
+    return library_method(B, v, name, arg, names, n);
 }
 
 static bool dtype_of(Body *B, const KVal *arg, int n, DType *out)
@@ -217,13 +274,15 @@ KVal block_method(Body *B, KVal v, const char *name, const KVal *arg, const Sym 
     if ((!strcmp(name, "to") || !strcmp(name, "astype") || !strcmp(name, "cast")) && dtype_of(B, arg, n, &dt))
         return kb_cast(B, v, dt);
     if (v.kind != K_BLOCK)
-        return kb_is_value(v) ? scalar_method(B, v, name, arg, n) : kb_fail(B, "there is no method %s() here", name);
+        return kb_is_value(v) ? scalar_method(B, v, name, arg, names, n) : kb_fail(B, "there is no method %s() here", name);
     for (size_t i = 0; i < sizeof reductions / sizeof *reductions; i++)
         if (!strcmp(reductions[i].name, name))
             return reduction(B, v, reductions[i].op, reductions[i].mean, arg, names, n);
+    if (!strcmp(name, "var") || !strcmp(name, "std"))
+        return spread(B, v, name[0] == 's', arg, names, n);
     if (kb_block_moved(B, v, name, arg, names, n, &y))
         return y;
-    return scalar_method(B, v, name, arg, n);
+    return scalar_method(B, v, name, arg, names, n);
 }
 
 /* ------------------------------------------------------------- products */

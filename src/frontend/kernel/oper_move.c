@@ -1,5 +1,5 @@
 /*
- * Blocks moved and searched: transposes and reshapes, where the largest element is, running sums.
+ * Blocks moved and searched: transposes and reshapes, where the largest element is, running sums and products.
  *
  * A running sum adds up, for each place, the elements up to it: the block gets
  * one axis more, along which what lies behind is 0.  So it is exact wherever
@@ -128,7 +128,7 @@ static bool along(Body *B, KVal *v, const KVal *arg, const Sym *names, int n, in
     *keep = false;
     for (int i = 0; i < n; i++) {
         const char *name = names && names[i] ? names[i]->text : i ? "keepdim" : "dim";
-        if (!strcmp(name, "keepdim")) {
+        if (!strcmp(name, "keepdim") || !strcmp(name, "keepdims")) {
             *keep = kb_is_static_true(arg[i]);
         } else if (strcmp(name, "dim") != 0 && strcmp(name, "axis") != 0) {
             return kb_fail(B, "there is no argument '%s' here", name), false;
@@ -167,7 +167,7 @@ static KVal place_of_extreme(Body *B, KVal v, OpId op, int axis, bool keep)
     return kb_bad(at) ? at : kb_cast(B, at, DT_int32);
 }
 
-static KVal running_sum(Body *B, KVal v, int axis)
+static KVal running(Body *B, KVal v, int axis, OpId op)
 {
     const TileType *t = type_of(v);
     int rank = t->rank;
@@ -179,7 +179,7 @@ static KVal running_sum(Body *B, KVal v, int axis)
     for (int i = 0; i < rank; i++)
         all *= t->extent[i];
     if (rank == VIEW_RANK || all > TILE_ELEMENTS_MAX)
-        return kb_fail(B, "cumsum goes over blocks of at most %d axes whose elements times their axis are at most %d", VIEW_RANK - 1,
+        return kb_fail(B, "a running sum or product goes over blocks of at most %d axes whose elements times their axis are at most %d", VIEW_RANK - 1,
                        TILE_ELEMENTS_MAX);
     v = swapped(B, v, axis, rank - 1);
     if (kb_bad(v))
@@ -191,21 +191,99 @@ static KVal running_sum(Body *B, KVal v, int axis)
     wide = kb_block(B, kb_reshape(B, v.ref, rank + 1, shape), NULL);
     behind = kb_compare(B, AOP_GT, kb_block(B, kb_iota(B, &zero, rank + 1, column, rank), NULL),
                         kb_block(B, kb_iota(B, &zero, rank + 1, row, rank - 1), NULL));
-    y = kb_apply(B, OP_where, (KVal[]){behind, kb_number(0), wide}, 3);
-    y = kb_bad(y) ? y : kb_reduce_axis(B, OP_sum, y, rank, false);
+    y = kb_apply(B, OP_where, (KVal[]){behind, kb_number(op == OP_prod), wide}, 3);
+    y = kb_bad(y) ? y : kb_reduce_axis(B, op, y, rank, false);
     if (kb_bad(y))
         return y;
     y = kb_block(B, y.ref, v.tag);
     return swapped(B, y, axis, rank - 1);
 }
 
+/* ------------------------------------------------------------- other axes */
+
+/* An axis of one element more, or those of one less. */
+static KVal stretched(Body *B, KVal v, const KVal *arg, int n, bool more)
+{
+    int32_t shape[VIEW_RANK + 1];
+    AxisTag tag[VIEW_RANK] = {{0}};
+    int rank = type_of(v)->rank, out = 0;
+    int64_t at = INT64_MIN;
+
+    if (n > 1 || (more && n != 1) || (n && !kb_static_int(B, arg[0], "an axis", &at)))
+        return n > 1 || (more && !n) ? kb_fail(B, "this takes one axis") : KBAD;
+    if (n && (at < -(rank + more) || at >= rank + more))
+        return kb_fail(B, "there is no axis %lld of %d", (long long)at, rank + more);
+    at += n && at < 0 ? rank + more : 0;
+    if (more && rank == VIEW_RANK)
+        return kb_fail(B, "a block value has at most %d axes", VIEW_RANK);
+    for (int i = 0; i < rank + more; i++) {
+        int from = more && i > at ? i - 1 : i;
+        if (!more && type_of(v)->extent[i] == 1 && (!n || i == at))
+            continue;
+        if (!more || i != at)
+            tag[out] = v.tag[from];
+        shape[out++] = more && i == at ? 1 : type_of(v)->extent[from];
+    }
+    return kb_block(B, kb_reshape(B, v.ref, out, shape), tag);
+}
+
+static KVal flipped(Body *B, KVal v, const KVal *arg, int n)
+{
+    KVal part[3] = {kb_static_item(VNONE), kb_static_item(VNONE), kb_number(-1)}, whole[3] = {part[0], part[0], part[0]}, index[VIEW_RANK];
+    int8_t axes[VIEW_RANK];
+    int rank = type_of(v)->rank, count = n ? axes_of(B, v, arg, n, axes) : rank;
+
+    for (int i = 0; i < rank; i++)
+        index[i] = (KVal){.kind = K_TUPLE, .n = 3, .item = n ? whole : part, .name = sym("slice")};
+    for (int i = 0; n && i < count; i++)
+        index[axes[i]].item = part;
+    return count < 0 ? KBAD : kpart_of(B, v, index, rank);
+}
+
+/* Elements on one side of diagonal k; 0 elsewhere. */
+static KVal triangle(Body *B, KVal v, const KVal *arg, int n, bool lower)
+{
+    Lin zero = lin_number(0);
+    int32_t shape[2][VIEW_RANK] = {{1, 1, 1, 1}, {1, 1, 1, 1}};
+    int rank = type_of(v)->rank;
+    KVal at[2], k = n ? arg[0] : kb_number(0);
+
+    if (rank < 2 || n > 1)
+        return kb_fail(B, "this takes a block of rows and columns, and a diagonal");
+    for (int c = 0; c < 2; c++) {
+        int axis = rank - 2 + c;
+        shape[c][axis] = type_of(v)->extent[axis];
+        at[c] = kb_block(B, kb_iota(B, &zero, rank, shape[c], axis), NULL);
+    }
+    at[0] = kb_binary(B, AOP_ADD, at[0], k);
+    at[0] = kb_compare(B, lower ? AOP_LE : AOP_GE, at[1], at[0]);
+    return kb_bad(at[0]) ? KBAD : kb_apply(B, OP_where, (KVal[]){at[0], v, kb_number(0)}, 3);
+}
+
 /* ------------------------------------------------------------- methods */
+
+static bool shaped(Body *B, KVal v, const char *name, const KVal *arg, int n, KVal *out)
+{
+    if (!strcmp(name, "flip"))
+        *out = flipped(B, v, arg, n);
+    else if (!strcmp(name, "unsqueeze") || !strcmp(name, "expand_dims") || !strcmp(name, "squeeze"))
+        *out = stretched(B, v, arg, n, name[0] != 's');
+    else if (!strcmp(name, "flatten") && !n)
+        *out = reshaped(B, v, (KVal[]){kb_number(-1)}, 1);
+    else if (!strcmp(name, "tril") || !strcmp(name, "triu"))
+        *out = triangle(B, v, arg, n, name[3] == 'l');
+    else
+        return false;
+    return true;
+}
 
 bool kb_block_moved(Body *B, KVal v, const char *name, const KVal *arg, const Sym *names, int n, KVal *out)
 {
-    bool min = !strcmp(name, "argmin"), sum = !strcmp(name, "cumsum"), keep;
+    bool min = !strcmp(name, "argmin"), sum = !strcmp(name, "cumsum") || !strcmp(name, "cumprod"), keep;
     int axis;
 
+    if (shaped(B, v, name, arg, n, out))
+        return true;
     if (!strcmp(name, "T") || (!n && !strcmp(name, "transpose")))
         *out = reversed(B, v);
     else if (!strcmp(name, "transpose") || !strcmp(name, "swapaxes") || !strcmp(name, "mT") || !strcmp(name, "permute"))
@@ -217,6 +295,6 @@ bool kb_block_moved(Body *B, KVal v, const char *name, const KVal *arg, const Sy
     else if (!along(B, &v, arg, names, n, &axis, &keep))
         *out = KBAD;
     else
-        *out = sum ? running_sum(B, v, axis) : place_of_extreme(B, v, min ? OP_min : OP_max, axis, keep);
+        *out = sum ? running(B, v, axis, name[3] == 'p' ? OP_prod : OP_sum) : place_of_extreme(B, v, min ? OP_min : OP_max, axis, keep);
     return true;
 }

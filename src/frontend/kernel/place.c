@@ -316,6 +316,22 @@ static KVal list_slice(Body *B, KVal list, KVal s)
     return y;
 }
 
+/* A part of a text, or of what else only the host cuts. */
+static KVal static_slice(Body *B, KVal base, KVal slice)
+{
+    SliceObj *s = obj_new(V_SLICE, sizeof *s);
+    Value *part[3] = {&s->lo, &s->hi, &s->step}, key = vobj(s), v;
+    bool known = true;
+
+    for (int i = 0; i < 3; i++) {
+        known &= slice.item[i].kind == K_STATIC;
+        *part[i] = slice.item[i].kind == K_STATIC ? value_ref(slice.item[i].v) : VNONE;
+    }
+    v = known ? value_getitem(B->I, base.v, key) : VERR;
+    value_unref(key);
+    return !known ? kb_fail(B, "this slice is not known before the launch") : is_err(v) ? kb_pending(B) : kb_static(B, v);
+}
+
 KVal kb_subscript(Body *B, KVal base, const KVal *index, int n)
 {
     if (kb_bad(base))
@@ -334,6 +350,8 @@ KVal kb_subscript(Body *B, KVal base, const KVal *index, int n)
         } else {
             KVal *item;
             int count = kb_sequence(B, base, &item);
+            if (count < 0 && n == 1 && is_slice(index[0]))
+                return static_slice(B, base, index[0]);
             KVal list = {.kind = K_LIST, .n = count, .item = item};
             return count >= 0 && n == 1 ? (is_slice(index[0]) ? list_slice(B, list, index[0]) : list_item(B, list, index[0]))
                                         : kb_fail(B, "this cannot be indexed in a kernel");
