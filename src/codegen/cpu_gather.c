@@ -33,7 +33,7 @@ bool cpu_is_virtual(const TileNode *n)
 {
     switch (n->op) {
     case TOP_splat: case TOP_map: case TOP_iota: case TOP_load: case TOP_permute: return n->type[0].rank > 0;
-    case TOP_gather: return n->attr->i != 0;    /* else each number is looked at before */
+    case TOP_gather: return n->attr->i == 1;    /* else each number is looked at before */
     case TOP_reshape: return n->type[0].rank > 0 && only_ones(tile_type(n->in[0]), &n->type[0]);
     default: return false;
     }

@@ -14,7 +14,7 @@
  *   place.c     memory: indexing, slicing, loading, storing
  *   part.c      parts of block values
  *   spots.c     memory at blocks of ints        slope.c     derivatives of elements
- *   oper.c      the operations of kernel.def        oper_math.c   those on block values
+ *   oper.c      the operations of kernel.def        oper_math.c   those on block values        methods.c   methods of these
  *   join.c      two ways to one variable; what loops carry
  *   launch.c    arguments, the grid, running, results
  *

@@ -393,8 +393,8 @@ static KVal op_wait(KArgs *a, bool barrier)
     return none_of(a->B);
 }
 
-/* Elements of axis 0 by number. */
-static KVal gather(KArgs *a, const KPlace *p, TileRef index)
+/* Elements of axis 0 by number. inside: one that is outside is the program's mistake. */
+static KVal gather(KArgs *a, const KPlace *p, TileRef index, bool inside)
 {
     TAttr attr = tattr_none;
     AxisTag tag[VIEW_RANK] = {{0}};
@@ -409,6 +409,7 @@ static KVal gather(KArgs *a, const KPlace *p, TileRef index)
     if (!index.node)
         return KBAD;
     attr.shape[0] = tile_type(index)->extent[0];
+    attr.i = 2 * inside;
     a->B->uses_blocks = true;
     return kb_block(a->B, kb_emit2(a->B, TOP_gather, &attr, window(a, p), index), tag);
 }
@@ -428,7 +429,7 @@ static KVal op_load_strided(KArgs *a)
     shape[0] = (int32_t)((extent + stride - 1) / stride);
     in[0] = kb_iota(a->B, &zero, 1, shape, 0);
     in[1] = kb_const(a->B, DT_int64, 0, stride);
-    return gather(a, p, kb_map(a->B, OP_mul, in, 2));
+    return gather(a, p, kb_map(a->B, OP_mul, in, 2), false);
 }
 
 static KVal op_load_gather(KArgs *a)
@@ -440,7 +441,7 @@ static KVal op_load_gather(KArgs *a)
         return KBAD;
     if (index.kind != K_BLOCK || tile_type(index.ref)->rank != 1 || !dtype_is_int((DType)tile_type(index.ref)->dtype))
         return kb_fail(a->B, "%s() takes one axis of ints as indices", a->name);
-    return gather(a, p, index.ref);
+    return gather(a, p, index.ref, true);
 }
 
 /* The place of element k of a vector: along the last axis, from where it begins. */

@@ -179,8 +179,8 @@ static KVal running(Body *B, KVal v, int axis, OpId op)
     for (int i = 0; i < rank; i++)
         all *= t->extent[i];
     if (rank == VIEW_RANK || all > TILE_ELEMENTS_MAX)
-        return kb_fail(B, "a running sum or product goes over blocks of at most %d axes whose elements times their axis are at most %d", VIEW_RANK - 1,
-                       TILE_ELEMENTS_MAX);
+        return kb_fail(B, "a running sum or product goes over blocks of at most %d axes whose elements times their axis are at most %d",
+                       VIEW_RANK - 1, TILE_ELEMENTS_MAX);
     v = swapped(B, v, axis, rank - 1);
     if (kb_bad(v))
         return v;
