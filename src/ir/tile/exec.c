@@ -314,8 +314,8 @@ static bool run_gather(Exec *e, const TileNode *n)
         StrBuf why = {0};
         raw_convert(DT_int64, start, (DType)x->dtype, data_in(e, n, 1) + (size_t)i * raw_size((DType)x->dtype), 1, NULL, 0);
         if (n->attr->i == 2 && e->checks & TILE_CHECK_RACES && (start[0] < 0 || start[0] >= v->extent[0]))
-            return exec_fault(e, n, "out of bounds: group %" PRId64 " gathers [%" PRId64 "] of '%s', which has only [%" PRId64 "]", e->group_number, start[0],
-                              v->name ? v->name->text : "?", v->extent[0]);
+            return exec_fault(e, n, "out of bounds: group %" PRId64 " gathers [%" PRId64 "] of '%s', which has only [%" PRId64 "]", e->group_number,
+                              start[0], v->name ? v->name->text : "?", v->extent[0]);
         if (!touched(e, n, v, start, shape))
             return false;
         if (!pass_on(e, n, view_load(v, start, shape, fill, exec_result(e, n, 0)->data + (size_t)i * row, &why), &why))
