@@ -33,7 +33,7 @@ MUTANTS = [
     ("cycle-fused", "src/ir/schedule/fuse.c", "            if (inside && !in_either(f, p, a, b))\n                return true;", ""),
     ("permutation-ignored", "src/ir/schedule/region.c", "int source = i < lead ? i : n->attr->axis[i - lead] + f->rank[from];", "int source = f->size[f->at[from][i] < 0 ? 0 : f->at[from][i]] == f->size[f->at[to][i] < 0 ? 0 : f->at[to][i]] ? i : i < lead ? i : n->attr->axis[i - lead] + f->rank[from];"),
     ("hoisted-load", "src/ir/schedule/lower.c", "l->steady[v] = !l->r->value[v].inside && (operand < 0 || !l->stride[operand].inner);", "l->steady[v] = !l->r->value[v].inside && operand < 64;"),
-    ("broadcast-row-moves", "src/ir/schedule/lower.c", "set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner && columns ? l->col : l->zero);", "set_place(l, in + 1, l->row0, c.inner && columns ? l->col : l->zero);"),
+    ("broadcast-row-moves", "src/ir/schedule/lower.c", "    lower_set_place(l, in + 1, c.outer ? l->row0 : l->zero, c.inner ? l->col : l->zero);\n    set_shape(", "    lower_set_place(l, in + 1, l->row0, c.inner ? l->col : l->zero);\n    set_shape("),
     ("narrow-accumulator", "src/ir/schedule/lower_impl.h", ": accum_dtype(n->attr, (DType)gvalue_type(n->in[0])->dtype, (DType)n->type[0].dtype);", ": (DType)gvalue_type(n->in[0])->dtype;"),
     ("saturation-lost", "src/ir/schedule/lower.c", "        a.saturate = how->saturate;\n", "        a.saturate = !how->saturate;\n"),
     ("tail-counted-whole", "src/ir/schedule/lower.c", "l->step : add2(l, TOP_imin, l->step, add2(l, TOP_isub, l->to, l->col));", "l->step : l->step;"),
@@ -54,7 +54,7 @@ MUTANTS = [
     # code
     ("lane-mask-one-more", "src/codegen/cpu_access.c", "mask = LLVMBuildICmp(b, LLVMIntSLT, number,", "mask = LLVMBuildICmp(b, LLVMIntSLE, number,"),
     ("edge-never-masked", "src/codegen/cpu_access.c", "cpu_compare(e, LLVMIntSLE, end, view->extent[i])", "cpu_compare(e, LLVMIntSLE, cpu_op(e, LLVMSub, end, cpu_number(e, length - 1)), view->extent[i])"),
-    ("rounding-fused-away", "src/codegen/cpu_eval.c", "    if (!raw_is_lane(to) && !gives_operands((OpId)n->attr->op, to)) {      /* only rounded is it the tile's element */", "    if (!raw_is_lane(to) && to != DT_bf16 && !gives_operands((OpId)n->attr->op, to)) {"),
+    ("rounding-fused-away", "src/codegen/cpu_eval.c", "    if (!raw_is_lane(to) && !gives_operands((OpId)n->attr->op, to) && !raises_bf16(n)) {      /* only rounded is it the tile's element */", "    if (!raw_is_lane(to) && to != DT_bf16 && !gives_operands((OpId)n->attr->op, to) && !raises_bf16(n)) {"),
     ("stride-of-fourth-lane", "src/codegen/lanes.c", "LLVMBuildMul(u->builder, stride, i64_value(u, i), \"\")", "LLVMBuildMul(u->builder, stride, i64_value(u, i == 3 ? 2 : i), \"\")"),
     ("scalar-stretched-wrong", "src/codegen/cpu_eval.c", "            s.strip = s.strip == i ? -1 : s.strip;", ""),
     ("lanes-summed-in-mirror", "src/codegen/cpu_walk.c", "x[l] = cpu_step(e, step, dt, x[l], x[l + n], c->width);", "x[l] = cpu_step(e, step, dt, x[l], x[2 * n - 1 - l], c->width);"),
@@ -64,11 +64,16 @@ MUTANTS = [
     ("push-counted-twice", "src/codegen/cpu_walk.c", "LLVMBuildStore(e->u->builder, cpu_op(e, LLVMAdd, s->count, cpu_number(e, 1)), y->count);", "LLVMBuildStore(e->u->builder, cpu_op(e, LLVMAdd, s->count, cpu_number(e, 2)), y->count);"),
     ("choice-swapped", "src/codegen/formula.c", ": LLVMBuildSelect(b, x[0], x[1], x[2], \"\");", ": LLVMBuildSelect(b, x[0], x[2], x[1], \"\");"),
     ("operands-swapped", "src/codegen/formula.c", "return LLVMBuildBinOp(b, opcode, x[0], x[1], \"\");", "return LLVMBuildBinOp(b, opcode, x[opcode == LLVMFSub], x[opcode != LLVMFSub], \"\");"),
-    ("multiply-add-contracted", "src/codegen/formula.c", "    values[f->nin + k] = inst(u, i, x, width);", "    values[f->nin + k] = inst(u, i, x, width);\n        if (LLVMIsAInstruction(values[f->nin + k]) && (LLVMGetInstructionOpcode(values[f->nin + k]) == LLVMFMul || LLVMGetInstructionOpcode(values[f->nin + k]) == LLVMFAdd))\n            LLVMSetFastMathFlags(values[f->nin + k], LLVMFastMathAllowContract);"),
-    ("denormals-flushed", "src/codegen/cpu_eval.c", "    y.lane = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);\n    if (n->attr->flush)", "    y.lane = formula_emit(e->u, (OpId)n->attr->op, as, in, n->nin, e->width);\n    if (n->attr->flush || (to == DT_f32 && n->attr->op == OP_mul))"),
+    ("multiply-add-contracted", "src/codegen/formula.c", "    values[f->nin + k] = inst(u, f, i, x, width);", "    values[f->nin + k] = inst(u, f, i, x, width);\n        if (LLVMIsAInstruction(values[f->nin + k]) && (LLVMGetInstructionOpcode(values[f->nin + k]) == LLVMFMul || LLVMGetInstructionOpcode(values[f->nin + k]) == LLVMFAdd))\n            LLVMSetFastMathFlags(values[f->nin + k], LLVMFastMathAllowContract);"),
+    ("denormals-flushed", "src/codegen/cpu_eval.c", "        y.lane = computed(e, n, as, in, p);\n    if (n->attr->flush)", "        y.lane = computed(e, n, as, in, p);\n    if (n->attr->flush || (to == DT_f32 && n->attr->op == OP_mul))"),
     ("less-for-greater", "src/codegen/formula.c", "greater ? GREATER : LESS, lanes, width);", "LESS, lanes, width);"),
     ("number-for-nan", "src/codegen/formula.c", "LLVMRealUNO, x[0], x[1], \"\"), LLVMBuildFAdd", "LLVMRealUNO, x[0], x[0], \"\"), LLVMBuildFAdd"),
     ("condition-inverted-for-nan", "src/codegen/formula.c", "return LLVMBuildFCmp(b, predicate, x[0], x[1], \"\");", "return LLVMBuildFCmp(b, predicate == LLVMRealOLT ? LLVMRealULT : predicate, x[0], x[1], \"\");"),
+    # what runs outside of kernels: steps slice by slice, rows in pieces
+    ("slices-of-one-batch", "src/ir/schedule/steps_slices.c", "at += slice % s->lead[k] * t->stride[own];", "at += slice % s->lead[k] * t->stride[0];"),
+    ("slice-rows-from-the-first", "src/ir/schedule/steps_slices.c", "(uintptr_t)(row * row_of(s, x, i) * space.arg[i].bytes)", "(uintptr_t)(slice * row_of(s, x, i) * space.arg[i].bytes)"),
+    ("brought-rows-of-another-place", "src/ir/schedule/fused_brought.c", "for (int a = lies->nkept - 1; a >= 0; row /= lies->size[a--])", "for (int a = lies->nkept - 1; a > 0; row /= lies->size[a--])"),
+    ("brought-run-once-more", "src/ir/schedule/fused_brought.c", "near = copy_row(w, a + 1, lies + i * w->stride[a] * w->bytes, near, way);", "near = copy_row(w, a + 1, lies + (i & 7) * w->stride[a] * w->bytes, near, way);"),
 ]
 
 

@@ -41,7 +41,7 @@ class Function:
         self.r, self.name, self.lines, self.values, self.n, self.whole = r, name, [], [], 0, []
         self.inputs = []
         for _ in range(r.randint(1, 4)):
-            shape = tuple(r.sample("ABCD", r.randint(0, 3)))
+            shape = tuple(r.sample("ABCD", r.choice((0, 1, 1, 2, 2, 2, 3, 3, 3, 4))))
             shape = ("C", "C") if r.random() < 0.1 else tuple(1 if r.random() < 0.1 else d for d in shape)
             dtype = r.choice(FLOATS + ("f32",) * 4 + ("int32", "bool"))
             self.inputs.append((f"x{len(self.inputs)}", shape, dtype))
@@ -75,7 +75,7 @@ class Function:
 
     def statement(self):
         kind = self.r.choice(("unary", "unary", "binary", "binary", "binary", "reduce", "reduce", "move", "convert", "where", "norm", "matmul",
-                              "scalar", "slice", "clip", "scan", "spread", "order", "branch", "loop", "derive", "batch", "narrow", "join_two", "constant", "numbered", "pick", "surround", "slices"))
+                              "scalar", "slice", "clip", "scan", "spread", "order", "branch", "loop", "derive", "batch", "narrow", "join_two", "constant", "numbered", "pick", "surround", "slices", "channels"))
         getattr(self, kind)()
 
     def unary(self):
@@ -167,8 +167,19 @@ class Function:
                               .format(f"({a[0]} @ {b[0]}.mT)"))
             if self.r.random() < 0.3:
                 self.whole.append(s)
-            text = self.r.choice((f"{s} @ {a[0]}", f"{s}.mT @ {b[0]}", f"{s} @ {b[0]} - {s}.mT @ {a[0]}", f"{s} @ ({s}.mT @ {b[0]})"))
+            text = self.r.choice((f"{s} @ {a[0]}", f"{s}.mT @ {b[0]}", f"{s} @ {b[0]} - {s}.mT @ {a[0]}", f"{s} @ ({s}.mT @ {b[0]})",
+                                  f"tanh({s} @ ({s}.mT @ {b[0]})) * 0.5"))
             self.put(text, a[1], a[2])
+
+    def channels(self):
+        """Sums and norms over all axes but one that is not the last: rows that memory has in pieces."""
+        v = self.value(lambda v: v[2] in FLOATS and len(v[1]) >= 3)
+        if v:
+            k = self.r.randrange(len(v[1]) - 1)
+            axes = tuple(i for i in range(len(v[1])) if i != k)
+            how = f"axis={axes}, keepdims=True"
+            self.put(self.r.choice((f"({v[0]} - {v[0]}.mean({how})) * rsqrt({v[0]}.var({how}) + 1e-5)", f"{v[0]} * 0.5 - ({v[0]} * {v[0]}).mean({how})",
+                                    f"exp({v[0]} - {v[0]}.max({how}))")), v[1], v[2])
 
     def slice(self):
         v = self.value(lambda v: len(v[1]) > 0 and v[1][-1] != 1)
