@@ -28,6 +28,7 @@ typedef struct CustomCall {
     TType *type;                /* of operands after captures, then of results */
     Graph *graph;
     Tensor **capture;
+    const Policy *numerics;     /* the scope that the graph was made in */
     struct CustomCall *next;
 } CustomCall;
 
@@ -210,7 +211,7 @@ bool custom_host_rule(void *host, void *object, int rule, Tensor *const *in, int
     Trace *T = trace_of(I);
     const Policy *numerics = T->numerics;
     int settled = T->settled;
-    T->numerics = NULL;                                 /* a rule is a function of its own: types say what they say, no scope is around it */
+    T->numerics = c->numerics && c->numerics->fast ? fast_numerics(NULL) : NULL;        /* a function of its own: types say what they say */
     T->settled = 0;
     bool ok = rule == 0 ? rule_jvp(I, c, in, nin, out, nout) : rule == 1 ? rule_fwd(I, c, in, nin, out, nout) : rule_bwd(I, c, in, nin, out, nout);
     T->numerics = numerics;
@@ -233,7 +234,8 @@ static bool same_types(const CustomCall *c, const TensorVec *in)
 static CustomCall *find(Interp *I, const Custom *owner, Value args, const TensorVec *in)
 {
     for (CustomCall *c = all_calls; c; c = c->next)
-        if (c->owner == owner && c->n == in->n && !c->ncaptures && same_types(c, in) && tree_same(I, c->args, args) == 1)
+        if (c->owner == owner && c->n == in->n && !c->ncaptures && c->numerics == trace_of(I)->numerics && same_types(c, in) &&
+            tree_same(I, c->args, args) == 1)
             return c;
     return NULL;
 }
@@ -299,7 +301,8 @@ static CustomCall *build(Interp *I, Custom *owner, Value args, const TensorVec *
     TType *type = tsr_calloc(sizeof *type * (size_t)(in->n + 1));
     for (int i = 0; i < in->n; i++)
         type[i] = tensor_type(in->at[i]);
-    *c = (CustomCall){.owner = owner, .args = tree_skeleton(I, args), .result = VERR, .residual = VERR, .n = in->n};
+    *c = (CustomCall){.owner = owner, .args = tree_skeleton(I, args), .result = VERR, .residual = VERR, .n = in->n,
+                      .numerics = trace_of(I)->numerics};
     owner->inst.obj.refs++;
     c->graph = stage(trace_of(I), sym(custom_name(owner)), host_fn(&h), type, in->n, &c->capture, &c->ncaptures);
     c->result = h.result;
