@@ -275,6 +275,20 @@ print(exact.tolist(), inner.tolist() == fixed.tolist(), allclose(loose, fixed, a
 """
 
 
+RULED = """
+@custom_jvp
+def cube(x):
+    return x * x * x
+
+cube.defjvp(lambda p, t: (p[0] * p[0] * p[0], 3.0 * p[0] * p[0] * t[0]))
+x = ones(5)
+with tessera.FIRST():
+    jit(grad(lambda x: cube(x).sum()))(x)
+with tessera.THEN():
+    jit(grad(lambda x: cube(x).sum()))(x)
+"""
+
+
 def modes(ctx):
     """DET-07: the same bits unless told; fast-math marks what may be reassociated on every level and in the code, and scopes take it back."""
     plain = run(ctx, "run", "--backend=cpu", text=MODES)
@@ -293,6 +307,10 @@ def modes(ctx):
     for level, mark in (("graph", "fast=1"), ("schedule", "fast=1"), ("tile", "fast=1"), ("target", "vfmadd")):
         free, strict = (run(ctx, "inspect", "--ir", level, *o, text=one).stdout for o in (["--mode=fast-math"], []))
         must(mark in free and mark not in strict, f"{level}: {mark}")
+    for first, then in (("fast_math", "deterministic.scope"), ("deterministic.scope", "fast_math")):
+        graphs = run(ctx, "inspect", "--ir", "graph", text=RULED.replace("FIRST", first).replace("THEN", then)).stdout.split("graph @")[1:]
+        must(["fast=1" in g for g in graphs] == [first == "fast_math", then == "fast_math"], f"a custom rule has the scope of another call: {graphs}")
+        must(all(g.count("fast=1") >= 3 for g in graphs if "fast=1" in g), f"what a custom rule computes is fast, too: {graphs}")
     p = run(ctx, "run", "--mode=quick", text=one, code=2)
     must(all(m in p.stderr for m in ("deterministic", "fast-math", "async-nondet")), p.stderr)
 
