@@ -245,6 +245,25 @@ static Value f_conv_transpose2d(Interp *I, Value *a) { return conv_transpose(I, 
 
 /* ------------------------------------------------------------- factorisations */
 
+/*
+ * x/2 + x'/2, x' the adjoint: x itself where that is what it should be, and otherwise what its derivative is of: each half of the
+ * matrix has its part in it. Another shape is the op's to refuse.
+ */
+static Tensor *symmetric(Interp *I, Tensor *x)
+{
+    int perm[RANK_MAX], n = x ? x->rank : 0;
+    Tensor *t;
+
+    if (n < 2 || !dim_same(x->shape[n - 1], x->shape[n - 2]))
+        return x;
+    for (int i = 0; i < n; i++)
+        perm[i] = i < n - 2 ? i : 2 * n - 3 - i;
+    x = chain2(I, OP_mul, NULL, x, scalar_as((DType)x->dtype, 0.5, 0));
+    t = x ? do_permute(I, tensor_ref(x), perm) : NULL;
+    t = t && dtype_is_complex((DType)t->dtype) ? chain1(I, OP_conj, NULL, t) : t;
+    return chain2(I, OP_add, NULL, x, t);
+}
+
 /* An op of several results as a tuple. */
 static Value several(Interp *I, Value v, OpId op, const char *name, int want)
 {
@@ -253,6 +272,8 @@ static Value several(Interp *I, Value v, OpId op, const char *name, int want)
     Trace *T = trace_of(I);
     if (x && !dtype_is_inexact((DType)x->dtype))
         x = do_convert(I, x, DT_f32);
+    if (op == OP_cholesky || op == OP_eigh)
+        x = symmetric(I, x);
     if (!x)
         return VERR;
     T->span = interp_span(I);
@@ -402,7 +423,7 @@ const NativeDef tensor_linear_natives[] = {
     {"", "conv_transpose1d", f_conv_transpose1d, CONV_T, "The transpose of conv1d: [N, C, L] with weights [C, O/groups, K], as in PyTorch: [N, O, L']."},
     {"", "conv_transpose2d", f_conv_transpose2d, CONV_T,
      "The transpose of conv2d: [N, C, H, W] with weights [C, O/groups, KH, KW], as in PyTorch: [N, O, H', W']."},
-    {"", "cholesky", f_cholesky, "(a: Tensor) -> Tensor", "Lower triangular L with L @ L.T = a (complex: conj(L).mT); ValueError unless a is positive definite."},
+    {"", "cholesky", f_cholesky, "(a: Tensor) -> Tensor", "Lower triangular L with L @ L.T = (a + a.T) / 2 (complex: conj(a).mT); ValueError unless that is positive definite."},
     {"", "lu_factor", f_lu, "(a: Tensor) -> tuple", "Packed LU factors with partial pivoting, and the row permutation."},
     {"_core", "qr", f_qr, "(a: Tensor) -> tuple", "Reduced Q and R with a = Q @ R; the diagonal of R is not negative."},
     {"", "eigh", f_eigh, "(a: Tensor) -> tuple", "Ascending eigenvalues and the eigenvectors (columns) of a symmetric or hermitian matrix."},
