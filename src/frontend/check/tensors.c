@@ -436,7 +436,7 @@ static const Type *reversed(const TType *t, int last)
 
 static const char *const plain_attributes[] = {"shape", "dtype", "ndim", "size", "nbytes", "T", "mT", "device", "grad", "real", "imag",
                                                "placement", "policy", "requires_grad", "is_leaf", "data", "mesh", "spec", "local_shape", "global_shape",
-                                               "memory", "part", "layout", "H", "itemsize", "space"};
+                                               "memory", "part", "at", "layout", "H", "itemsize", "space"};
 
 bool tensor_knows(Sym attr)
 {
@@ -557,6 +557,8 @@ const Type *tensor_attribute(Check *C, const Type *t, Sym attr, Ast *node)
         return type_int(elements(x));
     if (!strcmp(s, "nbytes"))
         return T_ANY;                               /* also callable */
+    if (!strcmp(s, "at") && !C->kernel)
+        return call_type(C, space_type(C, space_builtin("updates"), sym("at_of")), &(CallArgs){&(CallArg){NULL, t, node, 0}, 1, false}, node);
     d = native_find("Tensor", s);
     if (d && (!d->sig || d->sig[0] != '('))
         return T_ANY;

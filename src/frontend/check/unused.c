@@ -81,10 +81,24 @@ static void unused_comparison(Check *C, const AstCompare *c)
         diag_help(C->last, "'=' assigns: %s = ...", name);
 }
 
+/* The tensor x of x.at[i].set(v), and of x.sort(); NULL: something else. */
+static const Ast *stays(Check *C, const AstAttribute *f, const Ast *call)
+{
+    const AstSubscript *place = AST_AS(f->value, Subscript);
+    const AstAttribute *at = AST_IS(f->value, Subscript) ? AST_AS(place->value, Attribute) : NULL;
+
+    if (at && AST_IS(place->value, Attribute) && !strcmp(at->attr->text, "at")) {
+        const Type *t = type_found(at->value), *made = type_found(call);
+        return !type_is_any(t) && t->kind == TY_TENSOR && !type_is_any(made) && made->kind == TY_TENSOR ? at->value : NULL;
+    }
+    return gives_value(C, type_found(f->value), type_found(call), f->attr->text) ? f->value : NULL;
+}
+
 void unused_result(Check *C, const Ast *s)
 {
     const Ast *call = AST_IS(s, ExprStmt) ? AST_AS(s, ExprStmt)->value : NULL;
     const AstAttribute *f = AST_IS(call, Call) ? AST_AS(AST_AS(call, Call)->func, Attribute) : NULL;
+    const Ast *self;
     char name[96], done[112];
 
     if (!call || C->kernel || C->tries || C->home->library)
@@ -93,13 +107,12 @@ void unused_result(Check *C, const Ast *s)
         unused_comparison(C, AST_AS(call, Compare));
     if (call->kind == AST_Call)
         unused_builtin(C, AST_AS(call, Call));
-    if (!f || f->ast.kind != AST_Attribute || !name_of(f->value, name, sizeof name) ||
-        !gives_value(C, type_found(f->value), type_found(call), f->attr->text))
+    if (!f || f->ast.kind != AST_Attribute || !(self = stays(C, f, call)) || !name_of(self, name, sizeof name))
         return;
     said(C, call, f->attr->text, name);
     if (!C->shown)
         return;
     snprintf(done, sizeof done, "%s = ", name);
-    diag_help(C->last, "store it: %s%s.%s(...)", done, name, f->attr->text);
+    diag_help(C->last, "store it: %s%s%s.%s(...)", done, name, self == f->value ? "" : ".at[...]", f->attr->text);
     diag_fix(C->last, (Span){call->span.lo, call->span.lo}, done);
 }

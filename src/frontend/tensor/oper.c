@@ -450,10 +450,10 @@ static Value attr_imag(Interp *I, Value v)
     return tensor_op_binary(I, AOP_MUL, v, vint(0));
 }
 
-/* Partitions are the library's: stdlib/launches.tsr. */
-static Value partition(Interp *I, const char *maker, const Value *args, int n)
+/* What a library file makes of a tensor. */
+static Value from_library(Interp *I, const char *file, const char *maker, const Value *args, int n)
 {
-    Value module = import_module(I, "launches"), r;
+    Value module = import_module(I, file), r;
 
     if (is_err(module))
         return VERR;
@@ -462,7 +462,8 @@ static Value partition(Interp *I, const char *maker, const Value *args, int n)
     return r;
 }
 
-static Value attr_part(Interp *I, Value v) { return partition(I, "partition_of", &v, 1); }
+static Value attr_part(Interp *I, Value v) { return from_library(I, "launches", "partition_of", &v, 1); }
+static Value attr_at(Interp *I, Value v) { return from_library(I, "updates", "at_of", &v, 1); }
 
 /* The sizes come as a tuple. */
 static Value m_tiles(Interp *I, Value *a)
@@ -475,14 +476,14 @@ static Value m_tiles(Interp *I, Value *a)
     args[0] = a[0];
     for (int i = 0; i < sizes->n; i++)
         args[1 + i] = sizes->at[i];
-    return partition(I, "tiles_of", args, 1 + (int)sizes->n);
+    return from_library(I, "launches", "tiles_of", args, 1 + (int)sizes->n);
 }
 
 static const struct { const char *name; Value (*get)(Interp *I, Value v); } attrs[] = {
     {"shape", attr_shape}, {"dtype", attr_dtype}, {"policy", attr_policy}, {"ndim", attr_ndim}, {"size", attr_size}, {"nbytes", attr_nbytes},
     {"T", attr_T}, {"mT", attr_mT}, {"real", attr_real}, {"imag", attr_imag}, {"device", attr_device}, {"grad", attr_grad},
     {"placement", attr_placement}, {"mesh", attr_mesh}, {"local_shape", attr_local_shape}, {"global_shape", attr_shape},
-    {"part", attr_part}, {"space", attr_space}, {"itemsize", attr_itemsize},
+    {"part", attr_part}, {"at", attr_at}, {"space", attr_space}, {"itemsize", attr_itemsize},
 };
 enum { NATTRS = sizeof attrs / sizeof *attrs };
 
