@@ -16,6 +16,7 @@ enum {
     COLUMN_FEW = 64,
     COLUMN_SOME = 128,          /* shorter runs cost more than memory that is read again */
     LONG_ROW = 2048,            /* elements: rows from which on one by one, each while the next one comes, is faster than side by side */
+    FEW_BYTES = 64 << 10, FEW_ROWS = 32,        /* of a row, for which a kernel of its own pays; and rows of which the last few are much */
     AGAIN_BYTES = 4 << 20, AGAIN_MOST = 16 << 20,       /* of a group's operands that its next pass finds in the third cache */
     NEAR_ROWS = 64, NEAR_FROM = 2 << 20,        /* that columns do at once where a second cache of so many bytes and more keeps them */
     AHEAD_BYTES = 128 << 10,    /* of a group's rows: the second cache has room for the next group's, too */
@@ -160,6 +161,20 @@ static Schedule brought(const Run *u, Schedule s)
     return s;
 }
 
+/*
+ * Long rows so few that blocks of m have others than whole ones, or that threads have none: each is a block.  What a block lacks is masked, and of
+ * rows that lie beyond memory that there is machines take long to find that out.
+ */
+static bool are_few(const Run *u, int32_t m)
+{
+    const LaunchSpace *s = &u->space;
+    int64_t n0 = s->nkept ? s->size[s->nkept - 1] : 1, rounds = 1;
+
+    for (int a = 0; a < s->nkept - 1; a++)
+        rounds *= s->size[a];
+    return row_bytes(u) >= FEW_BYTES && n0 <= FEW_ROWS && (n0 % m || n0 / m * rounds < pool_threads());
+}
+
 Schedule fused_fitting(const Run *u, const StrideClass *class, bool crosswise)
 {
     Schedule s = u->c->s;
@@ -174,6 +189,8 @@ Schedule fused_fitting(const Run *u, const StrideClass *class, bool crosswise)
     if (s.kind == SCHEDULE_MAP)
         return s;
     if (fused_is_total(u) || (s.past && u->space.naxes > u->space.nkept && u->space.size[u->space.nkept] >= LONG_ROW))
+        s.m = 1;
+    if (!crosswise && finds_all() && are_few(u, s.m))
         s.m = 1;
     s.long_rows = row_bytes(u) * s.m > AHEAD_BYTES;
     s.beside = s.past && !s.long_rows && !crosswise && rows_are_lines(u);
