@@ -186,10 +186,86 @@ static bool report_values(Ast *e, void *state)
     return true;
 }
 
+/* ---- loops that nobody leaves ---- */
+
+typedef struct Round { Map names; bool leaves, changes; int loops; } Round;
+
+static bool find_names(Ast *n, void *state)
+{
+    Round *r = state;
+
+    switch (n ? n->kind : AST_Const) {
+    case AST_Name: map_set(&r->names, (uintptr_t)AST_AS(n, Name)->id, 1); break;
+    case AST_Const: case AST_Int: case AST_Float: case AST_Compare: case AST_CompareItem: case AST_BoolOp: case AST_BinOp: case AST_UnaryOp: break;
+    default: r->changes = true;                         /* memory, calls, what is assigned in it: it may become another */
+    }
+    return !n || ast_walk(n, find_names, r);
+}
+
+/* Is what n assigns among the names? Items of lists and memory are none that a test of names alone looks at. */
+static void target_of(Round *r, const Ast *t)
+{
+    AstSeq e = AST_IS(t, Tuple) ? AST_AS(t, Tuple)->elts : AST_IS(t, List) ? AST_AS(t, List)->elts : (AstSeq){0};
+
+    if (AST_IS(t, Name))
+        r->changes |= map_find(&r->names, (uintptr_t)AST_AS(t, Name)->id, NULL);
+    for (int i = 0; i < e.n; i++)
+        target_of(r, e.at[i]);
+}
+
+static bool in_round(Ast *n, void *state)
+{
+    Round *r = state;
+    bool loop = n && (n->kind == AST_For || n->kind == AST_While);
+
+    if (!n || r->leaves || r->changes)
+        return true;
+    switch (n->kind) {
+    case AST_Return: r->leaves = true; break;
+    case AST_Break: r->leaves = !r->loops; break;
+    case AST_Assign:
+        for (int i = 0; i < AST_AS(n, Assign)->targets.n; i++)
+            target_of(r, AST_AS(n, Assign)->targets.at[i]);
+        break;
+    case AST_AugAssign: target_of(r, AST_AS(n, AugAssign)->target); break;
+    case AST_AnnAssign: target_of(r, AST_AS(n, AnnAssign)->target); break;
+    case AST_NamedExpr: target_of(r, AST_AS(n, NamedExpr)->target); break;
+    case AST_For: target_of(r, AST_AS(n, For)->target); break;
+    case AST_Match: r->changes = true; break;           /* names in patterns */
+    default: break;
+    }
+    r->loops += loop;
+    ast_walk(n, in_round, r);
+    r->loops -= loop;
+    return true;
+}
+
+static bool never(const Ast *test)
+{
+    return (AST_IS(test, Const) && AST_AS(test, Const)->value != CONST_TRUE) || (AST_IS(test, Int) && !AST_AS(test, Int)->value);
+}
+
+/* No tile that is in this loop gets out: the test looks at what no round changes, and nothing leaves. */
+static void endless(Check *C, AstWhile *s)
+{
+    Round r = {0};
+
+    find_names(s->test, &r);
+    for (int i = 0; i < s->body.n; i++)
+        in_round(s->body.at[i], &r);
+    if (!r.changes && !r.leaves && !never(s->test)) {
+        Diag *d = REPORT(C, E0626, s->test->span, NULL);
+        diag_help(d, r.names.n ? "change in the loop what its test looks at, or leave by break" : "leave it by break or return");
+    }
+    map_done(&r.names);
+}
+
 void kernel_statement(Check *C, Ast *s)
 {
     const char *word = C->frame->fn == C->kernel->fn ? forbidden(s) : NULL;
 
+    if (C->frame->fn == C->kernel->fn && s->kind == AST_While)
+        endless(C, AST_AS(s, While));
     if (word)
         REPORT(C, E0618, s->span, word);
     else if (C->frame->fn == C->kernel->fn && s->kind != AST_Assert)    /* what it says, the host does */

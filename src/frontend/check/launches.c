@@ -171,6 +171,58 @@ static void check_write(Launches *L, const EffFn *f, const Use *u, int64_t point
     }
 }
 
+/* The one literal among a maker's arguments, above 0; 0: there are others. */
+static int64_t only_literal(const AstCall *c)
+{
+    const AstArg *a = c->args.n == 1 ? plain_arg(c, 0) : NULL;
+
+    return a && AST_IS(a->value, Int) && AST_AS(a->value, Int)->value > 0 ? AST_AS(a->value, Int)->value : 0;
+}
+
+/* The size of axis 0, where it is written out; -1: it is not known. */
+static int64_t rows_of(const Ast *e)
+{
+    const Type *t = type_found((Ast *)e);
+    int64_t n;
+
+    return t && t->kind == TY_TENSOR && t->tensor->rank != RANK_UNKNOWN && t->tensor->rank && dim_const_value(t->tensor->shape[0], &n) ? n : -1;
+}
+
+/* How many parts A.part.equal(4).halo(1) has along axis 0; -1: not known. */
+static int64_t parts_count(const Use *u, int64_t points)
+{
+    const Ast *p = u->parts;
+    int64_t b, n;
+
+    while (AST_IS(p, Call) && !strcmp(last_name(AST_AS(p, Call)->func), "halo") && AST_IS(AST_AS(p, Call)->func, Attribute))
+        p = AST_AS(AST_AS(p, Call)->func, Attribute)->value;
+    if (AST_IS(p, Attribute))
+        return !strcmp(last_name(p), "part") ? points : -1;
+    if (!AST_IS(p, Call) || !(b = only_literal(AST_AS(p, Call))))
+        return -1;
+    if (!strcmp(last_name(AST_AS(p, Call)->func), "tiles"))
+        return (n = rows_of(u->root)) < 0 ? -1 : n / b + (n % b != 0);
+    return !strcmp(last_name(AST_AS(p, Call)->func), "equal") || !strcmp(last_name(AST_AS(p, Call)->func), "part") ? b : -1;
+}
+
+/* The first point whose part there is not. */
+static void check_range(Launches *L, const Use *u, int64_t points)
+{
+    int64_t n = u->parts && u->at.known && points > 0 ? parts_count(u, points) : -1, a = u->at.a, b = u->at.b, p = 0, last;
+    Diag *d;
+
+    if (n < 0 || __builtin_mul_overflow(a, points, &last) || __builtin_add_overflow(last, b, &last))
+        return;
+    if (b >= 0 && b < n)                            /* the first point has one */
+        p = a > 0 ? (n - b + a - 1) / a : a < 0 ? b / -a + 1 : points;
+    if (p >= points)
+        return;
+    d = DIAG_AT(L->E->sink, E0518, u->arg->span, NULL);
+    diag_note(d, "at i=%lld the launch picks part %lld of '%s', which has parts 0 to %lld", (long long)p, (long long)(a * p + b), u->param->name->text,
+              (long long)n - 1);
+    diag_help(d, "launch over fewer points, or come back to the first part with a modulo");
+}
+
 /* How many points a launch has, when a literal says so; 0: not known. */
 static int64_t points_of(const AstCall *launch)
 {
@@ -290,6 +342,7 @@ static void check_launch(Launches *L, AstCall *c)
     }
     for (int i = 0; projected && i < n; i++) {      /* else f gets the index first, and whole values */
         check_write(L, f, &use[i], points);
+        check_range(L, &use[i], points);
         for (int k = 0; k < i; k++)
             check_pair(L, f, &use[k], &use[i], points);
     }
