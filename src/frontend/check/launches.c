@@ -218,8 +218,8 @@ static void check_range(Launches *L, const Use *u, int64_t points)
     if (p >= points)
         return;
     d = DIAG_AT(L->E->sink, E0518, u->arg->span, NULL);
-    diag_note(d, "at i=%lld the launch picks part %lld of '%s', which has parts 0 to %lld", (long long)p, (long long)(a * p + b), u->param->name->text,
-              (long long)n - 1);
+    diag_note(d, "at i=%lld the launch picks part %lld of '%s', which has parts 0 to %lld", (long long)p, (long long)(a * p + b),
+              u->param->name->text, (long long)n - 1);
     diag_help(d, "launch over fewer points, or come back to the first part with a modulo");
 }
 
