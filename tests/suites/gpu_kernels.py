@@ -489,6 +489,10 @@ def whole_rows(ctx):
             p = subprocess.run([ptxas, "-v", "-arch=sm_90a", f"{d}/k.ptx", "-o", f"{d}/k.cubin"], capture_output=True, text=True)
             if p.returncode or "0 bytes spill stores, 0 bytes spill loads" not in p.stderr:
                 raise Fail(p.stderr)
+        for columns, threads in ((4104, 160), (4352, 160), (2560, 160), (1032, 160)):       # 17, 17, 10 and 5 chunks, of 1, 1, 2 and 4 rows
+            path.write_text(f"@jit\ndef f(x: Tensor['M', {columns}, bf16]):\n    return softmax(x, axis=-1)\nf(ones((4, {columns})).to(bf16))\n")
+            if not re.search(rf"\.maxntid {threads}\b", text := ptx_of(ctx, path, "sm_90a")[0]):
+                raise Fail(f"{columns}: {text[:2000]}")
 
 
 def fast_rows(ctx):

@@ -23,6 +23,7 @@ enum {
     FAR_CHUNKS = 64, FAR_PIECE = 8192,  /* of a row that is whole, at most; elements of a piece of a longer one */
     FAR_THREADS = 64,           /* of a group of short rows, at least */
     FAR_LANES = 8, FAR_WARP = 32, FAR_STEP = 8,         /* chunks of a warp, of pairs */
+    FAR_ALONE = 9, FAR_MANY = 320,      /* chunks of a long row; threads of a group of which a processor has few */
     FAR_BLOCKS = 8,             /* that divide a row, at most */
     FAR_ENDS = 8,               /* elements of a vector of the narrowest dtype that goes by vectors of many */
     FAR_HELD = 110 << 10, FAR_HELD_BY = 1 << 10,        /* elements of a row that stays in shared memory, and what they are rounded up to */
@@ -59,6 +60,20 @@ static void long_rows(int64_t chunks, int most, Schedule *s)
         s->n = (int32_t)((chunks + blocks * FAR_STEP - 1) / (blocks * FAR_STEP)) * FAR_STEP * blocks * TILE_REDUCE_MAX;
 }
 
+/* Rows of so many chunks that make a group of whole warps, and of enough threads. */
+static int64_t rows_for(int64_t chunks)
+{
+    int64_t m = 1;
+
+    while (m * chunks * FAR_LANES < FAR_THREADS || m * chunks * FAR_LANES % FAR_WARP)
+        m *= 2;
+    return m;
+}
+
+/*
+ * Long rows that end within a chunk, or of which several would make too large a group, have groups of their own with chunks up to whole warps: all
+ * warps but the last one then have whole chunks.
+ */
 bool schedule_whole(int64_t n1, int most, Schedule *s)
 {
     int64_t chunks = (n1 + TILE_REDUCE_MAX - 1) / TILE_REDUCE_MAX;
@@ -69,10 +84,11 @@ bool schedule_whole(int64_t n1, int most, Schedule *s)
         long_rows(chunks, most, s);
         return true;
     }
+    if (chunks >= FAR_ALONE && (n1 % TILE_REDUCE_MAX || rows_for(chunks) * chunks * FAR_LANES > FAR_MANY))
+        chunks = (chunks + FAR_WARP / FAR_LANES - 1) / (FAR_WARP / FAR_LANES) * (FAR_WARP / FAR_LANES);
     s->whole = WHOLE_ROWS;
     s->n = (int32_t)(chunks > 1 ? chunks * TILE_REDUCE_MAX : (n1 + FAR_LANES - 1) / FAR_LANES * FAR_LANES);
-    for (s->m = 1; s->m * chunks * FAR_LANES < FAR_THREADS || s->m * chunks * FAR_LANES % FAR_WARP; )
-        s->m *= 2;
+    s->m = (int32_t)rows_for(chunks);
     return true;
 }
 
@@ -392,7 +408,7 @@ static bool far_parts_round(void *st, const int64_t *size, const TileArg *arg)
 static int run_parts(Run *u, const Variant *join)
 {
     FarParts r = {.u = u, .join = join, .done = 1};
-    int64_t shape[2] = {u->parts, u->space.nkept ? u->space.size[u->space.nkept - 1] : 1};
+    int64_t n0 = u->space.size[u->space.nkept - 1], shape[2] = {u->parts, n0};
     const Node *sum[REGION_OPERANDS];
 
     r.n = schedule_part_sums(&u->c->r, sum);
