@@ -408,7 +408,7 @@ static bool far_parts_round(void *st, const int64_t *size, const TileArg *arg)
 static int run_parts(Run *u, const Variant *join)
 {
     FarParts r = {.u = u, .join = join, .done = 1};
-    int64_t n0 = u->space.size[u->space.nkept - 1], shape[2] = {u->parts, n0};
+    int64_t shape[2] = {u->parts, u->space.nkept ? u->space.size[u->space.nkept - 1] : 1};
     const Node *sum[REGION_OPERANDS];
 
     r.n = schedule_part_sums(&u->c->r, sum);
