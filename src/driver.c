@@ -514,6 +514,7 @@ int driver_main(int argc, char **argv)
     StrBuf err = {0};
     int code;
 
+    tsr_heap_begin();
     signal(SIGPIPE, SIG_DFL);
     signal(SIGXFSZ, SIG_IGN);       /* too large a file is an OSError */
     interrupt_catch();

@@ -7,10 +7,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <malloc.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* Memory of this size and more asks for huge pages: they come at a five-hundredth of the page faults. */
 enum { HUGE_PAGE = 2 << 20, HUGE_FROM = 2 * HUGE_PAGE };
+enum { HEAP_STEP = 64 << 20, HEAP_LARGEST = 8 << 20, HEAP_KEPT = 64 << 20, HEAP_FIRST = 256 << 10 };       /* tsr_heap_begin */
 
 static _Thread_local jmp_buf *recovery;         /* of the thread that set it: no other may jump there */
 static uint64_t count, fail_at;
@@ -40,6 +43,20 @@ static void *huge_pages(void *p, size_t n)
     if (p && n >= HUGE_FROM)
         madvise((void *)from, to - from, MADV_HUGEPAGE);
     return p;
+}
+
+void tsr_heap_begin(void)
+{
+    char *from = sbrk(0);
+    void *volatile more;
+
+    mallopt(M_MMAP_THRESHOLD, HEAP_LARGEST);
+    mallopt(M_TRIM_THRESHOLD, HEAP_KEPT);
+    mallopt(M_TOP_PAD, HEAP_STEP);
+    more = malloc(HEAP_FIRST);                  /* more than there is: the heap grows */
+    free(more);
+    if ((char *)sbrk(0) > from)
+        huge_pages(from, (size_t)((char *)sbrk(0) - from));
 }
 
 void *tsr_alloc(size_t n)

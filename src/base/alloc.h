@@ -22,6 +22,12 @@ void tsr_free(void *p);
 void *tsr_try_alloc(size_t n, size_t align);  /* NULL when it cannot be had; align is a power of two */
 void tsr_free_aligned(void *p);               /* for what tsr_try_alloc gave */
 
+/*
+ * For a process that is ours: the heap grows by 64 MB at a time, the first of them on huge pages, and keeps what is given back, blocks of up to 8 MB
+ * too.  A graph is copied several times on its way to kernels, and fresh pages for each copy took a fifth of that time.
+ */
+void tsr_heap_begin(void);
+
 /* Where a failed small allocation of this thread goes; NULL: print one line and exit 1. */
 void tsr_oom_set(jmp_buf *recovery);
 _Noreturn void tsr_out_of_memory(void);        /* go there */

@@ -48,7 +48,7 @@ typedef enum { DIM_PROVED, DIM_REFUTED, DIM_DIFFERS, DIM_UNKNOWN } DimAnswer;
 typedef struct { Sym name; int64_t value; } DimWitness;     /* of DIM_DIFFERS: values under which the sizes differ */
 DimAnswer dim_eq(Dim a, Dim b, DimWitness *w, int *nw);     /* w may be NULL; room for 8 */
 DimAnswer dim_ge(Dim a, Dim b, DimWitness *w, int *nw);
-DimAnswer dim_divides(Dim k, Dim e);
+DimAnswer dim_divides(Dim k, Dim e);                        /* proved, refuted or unknown: nobody asks for sizes that it does not divide */
 
 /* Facts hold from dim_push to the matching dim_pop. false: contradicts what is known. */
 void dim_push(void);
@@ -60,6 +60,7 @@ bool dim_assume_divides(Dim k, Dim e);
 /* Replace variables: from[i] (a variable) by to[i]. */
 Dim dim_subst(Dim d, const Dim *from, const Dim *to, int n);
 bool dim_eval(Dim d, const Dim *vars, const int64_t *values, int n, int64_t *out);
+bool dim_eval_each(Dim d, int64_t each, int64_t *out);      /* every variable is that one number, which is not 0 */
 int dim_vars(Dim d, Dim *out, int max);             /* its variables, in order of name */
 bool dim_has_var(Dim d, char first);                /* is one of them, as printed, of a name that begins so? */
 /* Unknown sizes are variables whose names begin with "?"; one that also has a name, "?p.D", shows that alone. */

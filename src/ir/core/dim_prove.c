@@ -167,8 +167,8 @@ Interval dim_bounds(Dim d)
 
 /* ------------------------------------------------------------- evaluation */
 
-/* The numbers of variables: listed, or (var NULL) those that the atoms have. */
-typedef struct { const uint32_t *var; const int64_t *value; int n; DimNumber which; } Env;
+/* The numbers of variables: listed, one for all that have no definition (each), or those that the atoms have (neither var nor each). */
+typedef struct { const uint32_t *var; const int64_t *value; int n; DimNumber which; int64_t each; } Env;
 
 static bool eval(Dim d, const Env *env, int depth, int64_t *out);
 
@@ -178,7 +178,11 @@ static bool eval_atom(uint32_t atom, const Env *env, int depth, int64_t *out)
     int64_t a, b;
 
     if (x.kind == ATOM_VAR) {
-        if (!env->var) {
+        if (env->each && !x.def) {
+            *out = env->each;
+            return true;
+        }
+        if (!env->var && !env->each) {
             *out = x.number[env->which];
             return x.numbered[env->which] || (x.def && eval(x.def, env, depth + 1, out));
         }
@@ -244,6 +248,11 @@ bool dim_eval(Dim d, const Dim *vars, const int64_t *values, int n, int64_t *out
             x[env.n++] = values[i];
     }
     return eval(d, &env, 0, out);
+}
+
+bool dim_eval_each(Dim d, int64_t each, int64_t *out)
+{
+    return eval(d, &(Env){.each = each}, 0, out);
 }
 
 bool dim_number(Dim d, DimNumber which, int64_t *out)
@@ -416,22 +425,29 @@ static bool zero_by_residues(Dim d)
 
 /* ------------------------------------------------------------- decisions */
 
-static DimAnswer decide_eq(Dim raw, DimWitness *w, int *nw)
+/* Is *d, which becomes its normal form, always 0, or never? */
+static DimAnswer decide_zero(Dim *d)
 {
-    Dim d = dim_norm(raw);
     int64_t c;
     Interval b;
 
-    if (d == DIM_BAD)
+    *d = dim_norm(*d);
+    if (*d == DIM_BAD)
         return DIM_UNKNOWN;
-    if (dim_const_value(d, &c))
+    if (dim_const_value(*d, &c))
         return c ? DIM_REFUTED : DIM_PROVED;
-    b = dim_bounds(d);
-    if (b.lo > 0 || b.hi < 0 || !dim_primitive(&d))
+    b = dim_bounds(*d);
+    if (b.lo > 0 || b.hi < 0 || !dim_primitive(d))
         return DIM_REFUTED;
-    if (zero_by_residues(d))
-        return DIM_PROVED;
-    return counterexample(raw, d, 0, w, nw) ? DIM_DIFFERS : DIM_UNKNOWN;
+    return zero_by_residues(*d) ? DIM_PROVED : DIM_UNKNOWN;
+}
+
+static DimAnswer decide_eq(Dim raw, DimWitness *w, int *nw)
+{
+    Dim d = raw;
+    DimAnswer r = decide_zero(&d);
+
+    return r == DIM_UNKNOWN && d != DIM_BAD && counterexample(raw, d, 0, w, nw) ? DIM_DIFFERS : r;
 }
 
 DimAnswer dim_eq(Dim a, Dim b, DimWitness *w, int *nw)
@@ -511,6 +527,7 @@ DimAnswer dim_ge(Dim a, Dim b, DimWitness *w, int *nw)
 DimAnswer dim_divides(Dim k, Dim e)
 {
     int64_t c;
+    Dim rest;
     DimAnswer r;
 
     if (dim_const_value(k, &c) && c <= 0)
@@ -518,7 +535,8 @@ DimAnswer dim_divides(Dim k, Dim e)
     if (k > 0 && e >= 0)
         return e % k ? DIM_REFUTED : DIM_PROVED;
     dim_begin();
-    r = decide_eq(dim_mod(e, k), NULL, NULL);
+    rest = dim_mod(e, k);
+    r = decide_zero(&rest);
     dim_end();
     return r;
 }

@@ -57,15 +57,11 @@ typedef struct Thin {
 
 int64_t schedule_guess(Dim d)
 {
-    Dim var[16];
-    int64_t value[16], v = 1;
-    int n = dim_is_const(d) ? 0 : dim_vars(d, var, 16);
+    int64_t v;
 
     if (dim_is_const(d))
         return d;
-    for (int i = 0; i < 16; i++)
-        value[i] = GUESS;
-    return dim_eval(d, var, value, n, &v) && v > 0 ? v : 1;
+    return dim_eval_each(d, GUESS, &v) && v > 0 ? v : 1;
 }
 
 int64_t schedule_bytes(const TType *t)
