@@ -2,7 +2,7 @@
  * Operators and functions on the numbers of a kernel: Python's ints, elements,
  * block values and vectors of a lane, with the dtypes and extents that meet.
  */
-#include "frontend/kernel/body.h"
+#include "frontend/kernel/oper.h"
 
 #include "frontend/tensor/tensor_ops.h"
 #include "runtime/loops.h"
@@ -246,6 +246,8 @@ static KVal ints_binary(Body *B, AstOp op, KVal a, KVal b)
 
 /* ------------------------------------------------------------- operators */
 
+enum { LIST_MOST = 4096 };      /* items that a * n may make */
+
 static KVal dot_operator(Body *B, KVal a, KVal b);
 
 static bool both_static(KVal a, KVal b) { return a.kind == K_STATIC && b.kind == K_STATIC; }
@@ -266,9 +268,9 @@ KVal kb_binary(Body *B, AstOp op, KVal a, KVal b)
         return y;
     }
     if (a.kind == K_LIST && op == AOP_MUL && kb_static_of(b, V_INT)) {
-        KVal y = {.kind = K_LIST, .n = (int)(b.v.i > 0 ? b.v.i * a.n : 0)};
-        if (b.v.i > 4096 || y.n > 4096)
-            return kb_fail(B, "a list of %d elements is too long for a kernel", y.n);
+        KVal y = {.kind = K_LIST, .n = (int)(b.v.i > 0 && b.v.i <= LIST_MOST ? b.v.i * a.n : 0)};
+        if (b.v.i > LIST_MOST || y.n > LIST_MOST)
+            return kb_fail(B, "a list of more than %d elements is too long for a kernel", LIST_MOST);
         y.item = kb_alloc(B, sizeof *y.item * (size_t)(y.n + 1));
         for (int i = 0; i < y.n; i++)
             y.item[i] = a.item[i % a.n];
@@ -287,7 +289,7 @@ static KVal dot_operator(Body *B, KVal a, KVal b)
 {
     KArgs args = {.B = B, .op = &kernel_ops[KOP_dot], .name = "@", .at = {a, b}};
 
-    for (int i = 2; i < 12; i++)
+    for (int i = 2; i < OPER_PARAMS; i++)
         args.at[i] = KUNSET;
     return oper_math(&args);
 }

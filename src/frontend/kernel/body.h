@@ -14,7 +14,7 @@
  *   place.c     memory: indexing, slicing, loading, storing
  *   part.c      parts of block values
  *   spots.c     memory at blocks of ints        slope.c     derivatives of elements
- *   oper.c      the operations of kernel.def        oper_math.c   those on block values        methods.c   methods of these
+ *   oper.h      the operations of kernel.def        methods.c   methods of values
  *   join.c      two ways to one variable; what loops carry
  *   launch.c    arguments, the grid, running, results
  *
@@ -29,7 +29,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "frontend/eval/eval.h"
-#include "frontend/kernel/kernel.h"
+#include "frontend/kernel/spec.h"
 #include "ir/tile/tile.h"
 
 /* ------------------------------------------------------------- values */
@@ -124,61 +124,6 @@ enum { KERNEL_SIZES = 64, WARP = 32 };
 
 typedef struct IndexNode { TileOp op; Lin a, b; const TileBlock *at; TileRef y; } IndexNode;
 
-typedef struct KParam {
-    Sym name;
-    KernelParamKind kind;
-    const Tensor *tensor;       /* NULL: no tensor */
-    Value v;                    /* what is passed */
-    Sym dim[VIEW_RANK];         /* their names, NULL: none */
-    int index;                  /* of the TileKernel's parameter, -1: none */
-    bool written, reduces;
-    bool discards;              /* a Region[write]: what was there is of no use */
-    bool plain;                 /* of its axes none but the last one is known to have elements side by side: what is stored to is a copy */
-    bool field;                 /* a part of an object among the arguments: read only */
-    bool leads;                 /* a KTile whose leading axes groups share */
-    bool apart;                 /* an object of which only its parts are looked at */
-} KParam;
-
-/*
- * What a launch knows of itself, each a size of the code under its name with `_` before it:
- *   groups   of the code, over all axes, matrices and warps
- *   across   along the columns
- *   deeps    along the grid's third axis
- *   per      groups of one matrix of a stack
- *   leads    matrices of the stack
- */
-#define LAUNCH_SIZES(X) X(groups) X(across) X(deeps) X(per) X(leads)
-
-typedef enum LaunchSize {
-#define X(name) LAUNCH_##name,
-    LAUNCH_SIZES(X)
-#undef X
-} LaunchSize;
-
-/* What one version of a kernel is made for. */
-typedef struct KSpec {
-    FuncObj *fn;
-    const AstFunctionDef *def;
-    KParam param[KERNEL_PARAMS];
-    int nparams;
-    int lanes;
-    int warps;                  /* groups of the code that are one of the program's: each warp has matrix units of its own */
-#define X(name) int64_t name;   /* of this launch; the kernel holds for others */
-    LAUNCH_SIZES(X)
-#undef X
-    int led;                            /* which KTile has most matrices, each a launch of `per` groups of its own; -1: none has leading axes */
-    int64_t sched[SCHED_COUNT];
-    bool sched_given[SCHED_COUNT];
-    Sym cut[2];                 /* dimensions that groups share by rows and by columns; NULL: none */
-    bool sample;                /* only to see what it returns: dimensions are cut to a block's */
-    bool any;                   /* groups share dimensions of tiles even where one block holds them: for launches of any size */
-    bool deep;                  /* the grid has three axes */
-    bool debug;
-    bool literal;               /* all sizes are numbers */
-    bool fast, tf32;            /* numerics: products may be summed in another order; what is multiplied goes to tf32 first */
-    bool watched;               /* somebody looks at its launches: barriers stay as they are written */
-} KSpec;
-
 /*
  * A value that the kernel returns: its parameter, and of a block what is known of each axis. Where groups share the dimension, each puts its block at
  * its own place in the whole of it.
@@ -267,11 +212,6 @@ void *kb_alloc(Body *B, size_t n);
 /* make.c */
 TileKernel *body_make(Interp *I, const KSpec *spec, Body *out);      /* NULL: out->err says why; body_done either way */
 void body_done(Body *B);
-int64_t kspec_extent(const KSpec *spec, int param, int axis);
-bool kspec_dimension(const KSpec *spec, Sym name, int64_t *out);        /* the size of a dimension by its name */
-Sym kparam_axis_name(const KParam *p, int axis);         /* what the size of an axis is called */
-/* of a tensor the axis along which elements lie side by side, the last one if it may be; -1: none */
-int kparam_side(const KParam *p);
 void kb_give_results(Body *B);                           /* result.c: store what the body returned */
 int64_t kresult_extent(const KSpec *s, const KResultAxis *x);           /* how long an axis of a result is in this launch */
 KVal kb_tensor_outside(Body *B, Tensor *t, Sym name);   /* a place; K_UNSET: its elements have no places of their own */
@@ -291,11 +231,8 @@ void kb_know(Body *B, TileRef r, int64_t v, uint64_t sizes);     /* an index fol
 void kb_know_from(Body *B, TileRef r, int64_t v, const Lin *a, const Lin *b);    /* ... from those that two known sums follow from */
 
 /* lead.c */
-int kspec_leading(const KSpec *spec, int param);         /* the leading axes of a KTile, which groups share; 0: it is no stack of matrices */
 bool lead_take(Body *B, KPlace *p, int axes);            /* the first axes that are free become indices: of the group's own matrix */
 KVal lead_inside(Body *B);                               /* the group's number among those of its matrix */
-bool lead_plan(KSpec *spec, char *why, size_t n);        /* groups become so many for each matrix; false: stacks that do not go together */
-bool lead_holds(const KSpec *spec, uint64_t shared, char *why, size_t n);    /* do the stacks that are shared out go with the KTile's? */
 
 /* number.c: emitting */
 TileRef kb_emit(Body *B, TileOp op, const TAttr *a, const TileRef *in, int n);
@@ -379,22 +316,6 @@ bool held_leave(Body *B, const KPlace *p);              /* the place must be mem
 
 /* oper.c */
 KVal kb_operation(Body *B, const KernelOp *op, const AstCall *c);
-typedef struct KArgs { Body *B; const KernelOp *op; const AstCall *call; KVal at[12]; Ast *node[12]; const char *name; } KArgs;
-bool kb_given(const KArgs *a, int i);
-bool kb_shape_arg(const KArgs *a, int i, int *rank, int32_t *shape);
-/* The same of a block value, whose extents may be 0. */
-bool kb_block_shape_arg(const KArgs *a, int i, int *rank, int32_t *shape, AxisTag *tag);
-bool kb_dtype_arg(const KArgs *a, int i, DType missing, DType *out);
-KVal oper_math(KArgs *a);                               /* oper_math.c */
-KVal kb_group_method(Body *B, KVal group, const char *name, const KVal *arg, const Sym *names, int n);   /* of a cooperative group */
-KVal block_method(Body *B, KVal self, const char *name, const KVal *arg, const Sym *names, int n);
-TileRef kb_iota(Body *B, const Lin *first, int rank, const int32_t *shape, int axis);
-KVal kb_no_extreme(Body *B, const char *what, KVal v, int axis);       /* fails: what() of no elements has no value */
-KVal kb_reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep);
-KVal kb_transpose(Body *B, KVal v, const KVal *arg, int n);     /* the last two axes of a block; those of two arguments; or all in this order */
-/* oper_move.c: methods of blocks that put elements elsewhere, or say where they are. false: there is none of that name. */
-bool kb_block_moved(Body *B, KVal v, const char *name, const KVal *arg, const Sym *names, int n, KVal *out);
-KVal fragment_value(Body *B, KVal f);
 
 /* expr.c */
 KVal kb_expr(Body *B, Ast *e);

@@ -3,7 +3,7 @@
  * numbers, elementwise functions, functions of the host, which are evaluated
  * in place, and, of arguments that are known now, whatever the host has.
  */
-#include "frontend/kernel/body.h"
+#include "frontend/kernel/oper.h"
 
 #include "frontend/tensor/tensor_ops.h"
 

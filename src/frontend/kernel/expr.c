@@ -1,7 +1,7 @@
 /*
  * Expressions of a kernel: names, operators, displays, indices, truths.
  */
-#include "frontend/kernel/body.h"
+#include "frontend/kernel/oper.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * An axis that is longer than TILE_REDUCE_MAX is reduced by equal chunks, then
  * over these; one without elements is what the reduction of nothing is.
  */
-#include "frontend/kernel/body.h"
+#include "frontend/kernel/oper.h"
 
 #include "frontend/prelude.h"
 #include "frontend/tensor/bind.h"

@@ -6,7 +6,7 @@
  * (i + 1) * 16 - i * 16 is 16 whatever i is, and extents of slices are numbers.
  * A Python float is an f64 until it meets an element, whose dtype it takes.
  */
-#include "frontend/kernel/body.h"
+#include "frontend/kernel/oper.h"
 
 #include "frontend/tensor/tensor_ops.h"
 #include "runtime/loops.h"

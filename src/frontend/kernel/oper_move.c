@@ -5,7 +5,7 @@
  * one axis more, along which what lies behind is 0.  So it is exact wherever
  * sums are, and infinities stay where they belong; it costs the square of the axis.
  */
-#include "frontend/kernel/body.h"
+#include "frontend/kernel/oper.h"
 
 #include <string.h>
 

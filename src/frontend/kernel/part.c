@@ -5,7 +5,7 @@
  * stored, and loaded from where the part begins.  Every other element, or all
  * in reverse, are gathered along the first axis, to which the axis is turned.
  */
-#include "frontend/kernel/body.h"
+#include "frontend/kernel/oper.h"
 
 #include <string.h>
 
