@@ -168,9 +168,11 @@ static const OpId op_of[AOP_COUNT] = {
 /* Two ints by an op on 64-bit data. */
 static KVal int_map(Body *B, OpId op, KVal a, KVal b)
 {
-    TileRef in[2] = {kb_ref(B, a, DT_int64), kb_ref(B, b, DT_int64)};
-    TileRef y = kb_map(B, op, in, 2);
+    TileRef in[2], y;
 
+    in[0] = kb_ref(B, a, DT_int64);
+    in[1] = kb_ref(B, b, DT_int64);
+    y = kb_map(B, op, in, 2);
     return y.node ? kb_int(B, lin_of(kb_emit1(B, TOP_to_index, NULL, y))) : KBAD;
 }
 
@@ -239,7 +241,10 @@ static KVal ints_binary(Body *B, AstOp op, KVal a, KVal b)
         return kb_index_op(B, op == AOP_ADD ? TOP_iadd : TOP_isub, &x, &y);
     case AOP_MUL: return int_product(B, &x, &y);
     case AOP_FLOORDIV: case AOP_MOD: return int_quotient(B, op, a, b, &x, &y);
-    case AOP_DIV: return kb_apply(B, OP_div, (KVal[]){kb_to_float(B, a), kb_to_float(B, b)}, 2);
+    case AOP_DIV:
+        a = kb_to_float(B, a);
+        b = kb_to_float(B, b);
+        return kb_apply(B, OP_div, (KVal[]){a, b}, 2);
     default: return int_map(B, op_of[op], a, b);
     }
 }

@@ -203,8 +203,10 @@ static KVal b_reversed(Body *B, const KVal *arg, int n)
 
 static KVal b_divmod(Body *B, const KVal *arg, int n)
 {
+    KVal quotient = kb_binary(B, AOP_FLOORDIV, arg[0], arg[1]);
+
     (void)n;
-    return pair(B, kb_binary(B, AOP_FLOORDIV, arg[0], arg[1]), kb_binary(B, AOP_MOD, arg[0], arg[1]));
+    return pair(B, quotient, kb_binary(B, AOP_MOD, arg[0], arg[1]));
 }
 
 static KVal b_pow(Body *B, const KVal *arg, int n) { (void)n; return kb_binary(B, AOP_POW, arg[0], arg[1]); }

@@ -488,7 +488,8 @@ static KVal expr(Body *B, Ast *e)
         a = kb_expr(B, AST_AS(e, BinOp)->left);
         b = kb_bad(a) ? a : kb_expr(B, AST_AS(e, BinOp)->right);
         B->b.span = e->span;
-        return kb_binary(B, (AstOp)AST_AS(e, BinOp)->op, kb_value(B, a), kb_value(B, b));
+        a = kb_value(B, a);
+        return kb_binary(B, (AstOp)AST_AS(e, BinOp)->op, a, kb_value(B, b));
     case AST_UnaryOp: return kb_unary(B, (AstOp)AST_AS(e, UnaryOp)->op, kb_expr(B, AST_AS(e, UnaryOp)->operand));
     case AST_BoolOp: return bool_op(B, AST_AS(e, BoolOp));
     case AST_Compare: return compare_chain(B, AST_AS(e, Compare));

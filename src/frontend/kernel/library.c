@@ -99,8 +99,10 @@ static KVal l_full_like(Body *B, const KVal *arg, const Sym *names, int n)
 
 static KVal logical(Body *B, const KVal *arg, int n, OpId op)
 {
-    KVal t[2] = {kb_truth(B, arg[0]), n > 1 ? kb_truth(B, arg[1]) : kb_no};
+    KVal t[2];
 
+    t[0] = kb_truth(B, arg[0]);
+    t[1] = n > 1 ? kb_truth(B, arg[1]) : kb_no;
     return n != 2 ? kb_fail(B, "this takes two truths") : kb_bad(t[0]) || kb_bad(t[1]) ? KBAD : kb_apply(B, op, t, 2);
 }
 
@@ -126,8 +128,13 @@ static KVal l_round(Body *B, const KVal *arg, const Sym *names, int n)
 
 static KVal l_matmul(Body *B, const KVal *arg, const Sym *names, int n)
 {
+    KVal x;
+
     (void)names;
-    return n == 2 ? kb_binary(B, AOP_MATMUL, kb_value(B, arg[0]), kb_value(B, arg[1])) : kb_fail(B, "matmul() takes two blocks");
+    if (n != 2)
+        return kb_fail(B, "matmul() takes two blocks");
+    x = kb_value(B, arg[0]);
+    return kb_binary(B, AOP_MATMUL, x, kb_value(B, arg[1]));
 }
 
 static KVal l_float(Body *B, const KVal *arg, const Sym *names, int n) { (void)names, (void)n; return kb_cast(B, arg[0], DT_f32); }
@@ -205,7 +212,8 @@ bool klibrary_written(Body *B, const char *owner, const char *name, const KVal *
 
     if (!strcmp(owner, "math") && !strcmp(name, "log") && n == 2) {     /* to a base */
         KVal x = arg[0], base = arg[1];
-        *out = kb_binary(B, AOP_DIV, kb_apply(B, OP_log, &x, 1), kb_apply(B, OP_log, &base, 1));
+        x = kb_apply(B, OP_log, &x, 1);
+        *out = kb_binary(B, AOP_DIV, x, kb_apply(B, OP_log, &base, 1));
         return true;
     }
     if (row >= 0 && is_err(f))

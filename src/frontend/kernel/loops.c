@@ -134,7 +134,8 @@ static KVal loop_number(Body *B, const Loop *l, TileRef i)
         KVal x;
         if (lin_number_of(&l->step, &k))
             return lin_add(B, l->lo, at, k, &y) ? kb_int(B, y) : kb_fail(B, "a loop's number with too many parts");
-        x = kb_binary(B, AOP_MUL, kb_int(B, l->step), kb_int(B, at));
+        x = kb_int(B, l->step);
+        x = kb_binary(B, AOP_MUL, x, kb_int(B, at));
         return kb_binary(B, AOP_ADD, kb_int(B, l->lo), x);
     }
 }
@@ -593,13 +594,17 @@ static bool try_part(Body *B, Parts *p, Merge *m, const Vars *before, const Tile
 static void part_axis(Body *B, Parts *p, Lin lo, Lin hi)
 {
     Lin step = lin_number(p->size[p->axis]);
-    TileRef bounds[3] = {lin_ref(B, &lo), lin_ref(B, &hi), lin_ref(B, &step)}, out[JOIN_REFS];
+    TileRef bounds[3], out[JOIN_REFS];
     TileBlock *here = B->b.at;
-    TileNode *last = here->last;
+    TileNode *last;
     Merge m = {{0}, {0}};
     Vars before;
     bool done = false;
 
+    bounds[0] = lin_ref(B, &lo);
+    bounds[1] = lin_ref(B, &hi);
+    bounds[2] = lin_ref(B, &step);
+    last = here->last;
     assigned(B, &m, p->s->body, NULL);
     before = vars_copy(&B->fn->vars);
     for (int i = 0; i < m.name.n; i++)

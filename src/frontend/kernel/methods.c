@@ -83,7 +83,9 @@ KVal kb_reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep)
         return reduce_long(B, op, v, axis, keep);
     a.op = (uint8_t)op;
     a.axis = (int8_t)axis;
-    x = v.tag[axis].none ? of_nothing(B, op, wide, v, axis) : kb_emit2(B, TOP_reduce, &a, kb_convert(B, v.ref, wide), kb_index(B, extent));
+    x = v.tag[axis].none ? of_nothing(B, op, wide, v, axis) : kb_convert(B, v.ref, wide);
+    if (!v.tag[axis].none)
+        x = kb_emit2(B, TOP_reduce, &a, x, kb_index(B, extent));
     if (dtype_is_float(dt))
         x = kb_convert(B, x, dt);
     for (int i = 0; i < rank; i++)

@@ -428,7 +428,8 @@ static TileRef index_node(Body *B, TileOp op, const Lin *a, const Lin *b)
 
     if (y.node)
         return y;
-    y = kb_emit2(B, op, NULL, lin_ref(B, a), lin_ref(B, b));
+    y = lin_ref(B, a);
+    y = kb_emit2(B, op, NULL, y, lin_ref(B, b));
     vec_push(&B->indices, ((IndexNode){op, *a, *b, B->b.at, y}));
     return y;
 }

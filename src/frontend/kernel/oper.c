@@ -131,15 +131,17 @@ static KVal code_lane(Body *B)
     return kb_int(B, lin_of(once(B, &B->lane, TOP_lane, NULL)));
 }
 
-/* place + number * many */
-static KVal behind(Body *B, KVal number, int64_t many, KVal place)
+/* This lane's number among those of groups, of which so many stand before its own. */
+static KVal before_lane(Body *B, KVal groups)
 {
-    return kb_binary(B, AOP_ADD, kb_binary(B, AOP_MUL, number, kb_number(many)), place);
+    KVal first = kb_binary(B, AOP_MUL, groups, kb_number(B->spec->lanes));
+
+    return kb_binary(B, AOP_ADD, first, code_lane(B));
 }
 
 KVal kb_group_id(Body *B) { return kb_binary(B, AOP_FLOORDIV, code_group(B), kb_number(B->spec->warps)); }
-KVal kb_local_id(Body *B) { return behind(B, kb_binary(B, AOP_MOD, code_group(B), kb_number(B->spec->warps)), B->spec->lanes, code_lane(B)); }
-KVal kb_linear_id(Body *B) { return behind(B, code_group(B), B->spec->lanes, code_lane(B)); }
+KVal kb_local_id(Body *B) { return before_lane(B, kb_binary(B, AOP_MOD, code_group(B), kb_number(B->spec->warps))); }
+KVal kb_linear_id(Body *B) { return before_lane(B, code_group(B)); }
 int kb_group_size(const Body *B) { return B->spec->lanes * B->spec->warps; }
 
 static KVal op_group_id(KArgs *a)
@@ -230,6 +232,7 @@ static KVal lanes_reduce(Body *B, KVal v, OpId op, int64_t run)
 static KVal lanes_shuffle(Body *B, KVal v, KVal at, int64_t run)
 {
     TAttr a = tattr_none;
+    TileRef y;
     Lin l, x;
 
     v = kb_value(B, v);
@@ -237,13 +240,24 @@ static KVal lanes_shuffle(Body *B, KVal v, KVal at, int64_t run)
         return KBAD;
     B->uses_lanes = true;
     a.i = run;
-    if (kb_is_int(v))
-        return kb_to_lin(B, v, &x) ? kb_int(B, lin_of(kb_emit2(B, TOP_shuffle, &a, lin_ref(B, &x), lin_ref(B, &l)))) : KBAD;
+    if (kb_is_int(v)) {
+        if (!kb_to_lin(B, v, &x))
+            return KBAD;
+        y = lin_ref(B, &x);
+        return kb_int(B, lin_of(kb_emit2(B, TOP_shuffle, &a, y, lin_ref(B, &l))));
+    }
     if (v.kind == K_STATIC)
         return v;
     if (v.kind != K_SCALAR)
         return kb_fail(B, "lanes exchange numbers and elements");
     return kb_scalar(kb_emit2(B, TOP_shuffle, &a, v.ref, lin_ref(B, &l)), v.weak);
+}
+
+static KVal butterfly(KArgs *a)
+{
+    KVal lane = lane_id(a->B);
+
+    return lanes_shuffle(a->B, a->at[0], kb_binary(a->B, AOP_BITXOR, lane, kb_value(a->B, a->at[1])), WARP);
 }
 
 static KVal op_match(KArgs *a)
@@ -344,7 +358,7 @@ static KVal run(KArgs *a)
     case KOP_warp_reduce_max: return lanes_reduce(B, a->at[0], OP_max, 32);
     case KOP_warp_reduce_min: return lanes_reduce(B, a->at[0], OP_min, 32);
     case KOP_warp_shuffle: return lanes_shuffle(B, a->at[0], a->at[1], 32);
-    case KOP_warp_butterfly: return lanes_shuffle(B, a->at[0], kb_binary(B, AOP_BITXOR, lane_id(B), kb_value(B, a->at[1])), 32);
+    case KOP_warp_butterfly: return butterfly(a);
     case KOP_warp_all: return lanes_reduce(B, a->at[0], OP_all, 32);
     case KOP_warp_any: return lanes_reduce(B, a->at[0], OP_any, 32);
     case KOP_warp_match: return op_match(a);

@@ -202,7 +202,8 @@ static KVal op_mask_causal(KArgs *a)
         return s;
     rows = numbers_along(a->B, kb_value(a->B, a->at[1]), s, 0);
     cols = numbers_along(a->B, kb_value(a->B, a->at[2]), s, 1);
-    y = kb_block(a->B, where(a->B, map2(a->B, OP_le, cols, rows), s.ref, minus_infinity(a->B, s)), s.tag);
+    rows = map2(a->B, OP_le, cols, rows);
+    y = kb_block(a->B, where(a->B, rows, s.ref, minus_infinity(a->B, s)), s.tag);
     if (AST_IS(a->node[0], Name) && !kb_bad(y))
         kb_set(a->B, AST_AS(a->node[0], Name)->id, y);
     return y;
@@ -223,7 +224,8 @@ static TileRef columns_that_are(Body *B, KVal s)
         return s.ref;
     a.dtype = DT_int64;
     limit = kb_emit1(B, TOP_to_tile, &a, lin_ref(B, &t->size));
-    return where(B, map2(B, OP_lt, kb_iota(B, &t->start, 2, shape, 1), limit), s.ref, minus_infinity(B, s));
+    limit = map2(B, OP_lt, kb_iota(B, &t->start, 2, shape, 1), limit);
+    return where(B, limit, s.ref, minus_infinity(B, s));
 }
 
 /* exp(x - m) where m may be -inf, of which nothing is left. */
@@ -269,12 +271,19 @@ static KVal op_softmax_online(KArgs *a)
     return kb_bad(p) ? p : triple(B, p, m, kb_reduce_axis(B, OP_sum, p, 1, false));
 }
 
+/* a * x + b * y */
+static TileRef weighed(Body *B, TileRef a, TileRef x, TileRef b, TileRef y)
+{
+    x = map2(B, OP_mul, a, x);
+    return map2(B, OP_add, x, map2(B, OP_mul, b, y));
+}
+
 static KVal op_softmax_accumulate(KArgs *a)
 {
     Body *B = a->B;
     KVal acc = block_arg(a, 0, 2), m = block_arg(a, 1, 1), l = block_arg(a, 2, 1), p = block_arg(a, 3, 2), v = block_arg(a, 4, 2);
-    KVal m_c = block_arg(a, 5, 1), l_c = block_arg(a, 6, 1), pv;
-    TileRef top, old, new, y;
+    KVal m_c = block_arg(a, 5, 1), l_c = block_arg(a, 6, 1), pv, sum;
+    TileRef top, old, new, sums[2];
     DType dt;
 
     if (B->failed)
@@ -283,13 +292,17 @@ static KVal op_softmax_accumulate(KArgs *a)
     pv = product(a, p, v, KUNSET, dt);
     if (kb_bad(pv))
         return pv;
-    top = map2(B, OP_maximum, kb_convert(B, m.ref, dt), kb_convert(B, m_c.ref, dt));
-    old = exp_below(B, kb_convert(B, m.ref, dt), top);
-    new = exp_below(B, kb_convert(B, m_c.ref, dt), top);
-    y = map2(B, OP_add, map2(B, OP_mul, acc.ref, column(B, old)), map2(B, OP_mul, pv.ref, column(B, new)));
-    return triple(B, kb_block(B, y, pv.tag), kb_block(B, top, m_c.tag),
-                  kb_block(B, map2(B, OP_add, map2(B, OP_mul, kb_convert(B, l.ref, dt), old), map2(B, OP_mul, kb_convert(B, l_c.ref, dt),
-                          new)), m_c.tag));
+    old = kb_convert(B, m.ref, dt);
+    new = kb_convert(B, m_c.ref, dt);
+    top = map2(B, OP_maximum, old, new);
+    old = exp_below(B, old, top);
+    new = exp_below(B, new, top);
+    sums[0] = kb_convert(B, l.ref, dt);
+    sums[1] = kb_convert(B, l_c.ref, dt);
+    sum = kb_block(B, weighed(B, sums[0], old, sums[1], new), m_c.tag);
+    old = column(B, old);
+    new = column(B, new);
+    return triple(B, kb_block(B, weighed(B, acc.ref, old, pv.ref, new), pv.tag), kb_block(B, top, m_c.tag), sum);
 }
 
 /* ------------------------------------------------------------- dropout */
@@ -300,8 +313,10 @@ static TileRef fold(Body *B, TileRef x, unsigned by) { return map2(B, OP_bitxor,
 
 static TileRef scatter(Body *B, TileRef x)
 {
-    x = map2(B, OP_mul, fold(B, x, 16), u32(B, 0x7feb352du));
-    x = map2(B, OP_mul, fold(B, x, 15), u32(B, 0x846ca68bu));
+    x = fold(B, x, 16);
+    x = map2(B, OP_mul, x, u32(B, 0x7feb352du));
+    x = fold(B, x, 15);
+    x = map2(B, OP_mul, x, u32(B, 0x846ca68bu));
     return fold(B, x, 16);
 }
 
@@ -313,8 +328,9 @@ static TileRef noise(Body *B, KVal v, KVal seed)
     int32_t shape[VIEW_RANK];
     Lin zero = lin_number(0);
     int rank = type_of(v)->rank;
-    TileRef x = scatter(B, map2(B, OP_add, lin_u32(B, seed), u32(B, 0x9e3779b9u * (uint32_t)++B->draws)));
+    TileRef x = lin_u32(B, seed);
 
+    x = scatter(B, map2(B, OP_add, x, u32(B, 0x9e3779b9u * (uint32_t)++B->draws)));
     x = scatter(B, map2(B, OP_bitxor, x, lin_u32(B, kb_group_id(B))));
     for (int i = 0; i < rank; i++)
         shape[i] = type_of(v)->extent[i];
@@ -327,18 +343,21 @@ static KVal op_dropout(KArgs *a)
 {
     Body *B = a->B;
     KVal v = block_arg(a, 0, 0), seed = kb_given(a, 2) ? a->at[2] : kb_number(0);
-    TileRef x, p, u, keep, scale;
+    TileRef x, p, u, keep, one, scale;
     DType dt;
 
     if (kb_bad(v))
         return v;
     dt = dtype_is_float((DType)type_of(v)->dtype) ? (DType)type_of(v)->dtype : DT_f32;
     x = noise(B, v, seed);
-    u = map2(B, OP_mul, kb_convert(B, map2(B, OP_shr, x, u32(B, 8)), DT_f32), f32_const(B, 0x1p-24));
+    u = kb_convert(B, map2(B, OP_shr, x, u32(B, 8)), DT_f32);
+    u = map2(B, OP_mul, u, f32_const(B, 0x1p-24));
     p = kb_ref(B, kb_value(B, a->at[1]), DT_f32);
     keep = map2(B, OP_ge, u, p);
-    scale = kb_convert(B, map2(B, OP_div, f32_const(B, 1), map2(B, OP_sub, f32_const(B, 1), p)), dt);
-    return kb_block(B, where(B, keep, map2(B, OP_mul, kb_convert(B, v.ref, dt), scale), kb_const(B, dt, 0, 0)), v.tag);
+    one = f32_const(B, 1);
+    scale = kb_convert(B, map2(B, OP_div, one, map2(B, OP_sub, one, p)), dt);
+    x = map2(B, OP_mul, kb_convert(B, v.ref, dt), scale);
+    return kb_block(B, where(B, keep, x, kb_const(B, dt, 0, 0)), v.tag);
 }
 
 /* ------------------------------------------------------------- all of them */
@@ -360,8 +379,9 @@ KVal oper_math(KArgs *a)
         v = block_arg(a, 0, 0);
         return kb_bad(v) ? v : kb_transpose(a->B, v, NULL, 0);
     case KOP_rsqrt: return op_rsqrt(a);
-    case KOP_quick: return kquick(a->B, kb_value(a->B, a->at[0]), kb_value(a->B, a->at[1]));
-    case KOP_slope: return kslope(a->B, kb_value(a->B, a->at[0]), kb_value(a->B, a->at[1]));
+    case KOP_quick: case KOP_slope:
+        v = kb_value(a->B, a->at[0]);
+        return (kernel_op_id(a->op) == KOP_quick ? kquick : kslope)(a->B, v, kb_value(a->B, a->at[1]));
     case KOP_quick_exp2: return op_quick(a, OP_exp2, exp2);
     case KOP_quick_log2: return op_quick(a, OP_log2, log2);
     case KOP_broadcast: return op_broadcast(a);

@@ -189,8 +189,8 @@ static KVal running(Body *B, KVal v, int axis, OpId op)
     shape[rank - 1] = 1;
     row[rank - 1] = column[rank] = (int32_t)n;
     wide = kb_block(B, kb_reshape(B, v.ref, rank + 1, shape), NULL);
-    behind = kb_compare(B, AOP_GT, kb_block(B, kb_iota(B, &zero, rank + 1, column, rank), NULL),
-                        kb_block(B, kb_iota(B, &zero, rank + 1, row, rank - 1), NULL));
+    behind = kb_block(B, kb_iota(B, &zero, rank + 1, column, rank), NULL);
+    behind = kb_compare(B, AOP_GT, behind, kb_block(B, kb_iota(B, &zero, rank + 1, row, rank - 1), NULL));
     y = kb_apply(B, OP_where, (KVal[]){behind, kb_number(op == OP_prod), wide}, 3);
     y = kb_bad(y) ? y : kb_reduce_axis(B, op, y, rank, false);
     if (kb_bad(y))

@@ -149,7 +149,8 @@ static TileRef gathered(Body *B, TileRef x, const Axis *a)
     attr.rank = (int8_t)tile_type(x)->rank;
     memcpy(attr.shape, tile_type(x)->extent, sizeof *attr.shape * (size_t)attr.rank);
     attr.shape[0] = a->extent;
-    index = kb_map(B, OP_mul, (TileRef[]){kb_iota(B, &zero, 1, shape, 0), kb_const(B, DT_int64, 0, a->step)}, 2);
+    index = kb_iota(B, &zero, 1, shape, 0);
+    index = kb_map(B, OP_mul, (TileRef[]){index, kb_const(B, DT_int64, 0, a->step)}, 2);
     index = kb_map(B, OP_add, (TileRef[]){index, kb_const(B, DT_int64, 0, a->start.c)}, 2);
     y = kb_emit2(B, TOP_gather, &attr, view, index);
     kb_emit(B, TOP_barrier, NULL, NULL, 0);

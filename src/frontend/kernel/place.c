@@ -106,8 +106,8 @@ static bool take_index(Body *B, PlaceAxis *a, KVal v)
     a->gone = true;
     a->extent = lin_number(1);
     if (!lin_add(B, a->start, at, 1, &a->start)) {
-        TileRef r = kb_emit2(B, TOP_iadd, NULL, lin_ref(B, &a->start), lin_ref(B, &at));
-        a->start = lin_of(r);
+        TileRef r = lin_ref(B, &a->start);
+        a->start = lin_of(kb_emit2(B, TOP_iadd, NULL, r, lin_ref(B, &at)));
     }
     return !B->failed;
 }
