@@ -5,6 +5,7 @@
  */
 #include "frontend/check/resolve.h"
 #include "frontend/check/foreign.h"
+#include "frontend/check/spaces.h"
 
 #include "frontend/prelude.h"
 
@@ -258,11 +259,27 @@ static void label_bound(Res *R, Diag *d, const AstName *use, const char *near)
         diag_label(d, l->decl, "'%s' is bound here", near);
 }
 
+/* The module that a name is imported from in Python; NULL: none of those that programs import single names from. */
+static const char *module_of(Sym name)
+{
+    static const char *const modules[] = {
+        "enum", "abc", "collections", "itertools", "functools", "math", "dataclasses", "pathlib", "datetime", "heapq", "bisect", "contextlib", "operator", "copy", "io", "time",
+        "statistics", "fractions", "re", "json", "random", "string", "numbers", "cmath", "queue", "textwrap", "pprint", "typing", "collections.abc",
+    };
+
+    for (size_t i = 0; name->len > 1 && i < sizeof modules / sizeof *modules; i++) {
+        const Space *s = space_builtin(modules[i]);
+        if (s && space_has(s, name))
+            return modules[i];
+    }
+    return NULL;
+}
+
 void name_unknown(Res *R, AstName *n, DiagCode code)
 {
     Visible v = {R->frame, R->frame->comp, 0, 0};
     const Foreign *known;
-    const char *near;
+    const char *near, *from;
     Diag *d;
 
     if (report_left_out(R, n))
@@ -274,7 +291,10 @@ void name_unknown(Res *R, AstName *n, DiagCode code)
         return;
     }
     near = closest_name(n->id->text, next_visible, &v);
-    if (near) {
+    from = near && prelude_find(sym(near)) < 0 ? NULL : module_of(n->id);       /* a slip in a name of the program's is the likelier one */
+    if (from) {
+        diag_help(d, "write from %s import %s before", from, n->id->text);
+    } else if (near) {
         diag_guess(d, n->ast.span, n->id->text, near);
         label_bound(R, d, n, near);
     }

@@ -13,10 +13,13 @@
 
 #include <string.h>
 
+enum { ARGS_MAX = 64 };
+
 typedef struct Custom {
     NativeInst inst;
     bool forward;               /* custom_jvp */
-    Value f, fwd, bwd;          /* of custom_jvp: fwd is the rule */
+    Value f, fwd, bwd;          /* of custom_jvp: fwd is the rule; f VERR: the decorator, which has no function yet */
+    uint64_t apart;             /* nondiff_argnums: bit i stands for argument i, which rules get in front and give nothing for */
     uint32_t ncalls;            /* CustomCalls that hold it */
 } Custom;
 
@@ -101,13 +104,51 @@ static bool pair_of(Interp *I, Value v, const char *what)
     return false;
 }
 
+/* An argument of nondiff_argnums? */
+static bool is_apart(const Custom *c, int64_t i) { return i < ARGS_MAX && c->apart >> i & 1; }
+
+/* A rule called with the arguments of nondiff_argnums, which are no tensors, and then a and b. */
+static Value call_rule(Interp *I, const CustomCall *c, Value rule, Value a, Value b)
+{
+    const TupleObj *args = as_tuple(c->args);
+    Value list[ARGS_MAX + 2];
+    int n = 0;
+
+    for (int64_t i = 0; i < args->n; i++)
+        if (is_apart(c->owner, i))
+            list[n++] = args->at[i];
+    list[n++] = a;
+    list[n++] = b;
+    return value_call(I, rule, list, n);
+}
+
+/* The tuple without the arguments of nondiff_argnums; takes v. */
+static Value differentiated(const Custom *c, Value v)
+{
+    const TupleObj *all = as_tuple(v);
+    Value rest;
+    int64_t n = 0;
+
+    if (!c->apart)
+        return v;
+    rest = tuple_new(all->n - __builtin_popcountll(c->apart));
+    for (int64_t i = 0; i < all->n; i++)
+        if (!is_apart(c, i))
+            as_tuple(rest)->at[n++] = value_ref(all->at[i]);
+    value_unref(v);
+    return rest;
+}
+
 static bool rule_jvp(Interp *I, CustomCall *c, Tensor *const *in, int nin, Tensor **out, int *nout)
 {
     int n = nin / 2, cap = c->ncaptures;
     Value x = tree_around(I, c->args, in + cap, c->n, c->type), r = VERR;
     Value dx = is_err(x) ? VERR : tree_around(I, c->args, in + n + cap, c->n, c->type);
-    if (!is_err(dx))
-        r = value_call(I, c->owner->fwd, (Value[]){x, dx}, 2);
+    if (!is_err(dx)) {
+        x = differentiated(c->owner, x);
+        dx = differentiated(c->owner, dx);
+        r = call_rule(I, c, c->owner->fwd, x, dx);
+    }
     bool ok = pair_of(I, r, "the rule of custom_jvp") && take(I, c, as_tuple(r)->at[0], c->nout, "the value", out) &&
               take(I, c, as_tuple(r)->at[1], c->nout, "the tangent", out + c->nout);
     *nout = 2 * c->nout;
@@ -137,20 +178,21 @@ static bool rule_fwd(Interp *I, CustomCall *c, Tensor *const *in, int nin, Tenso
     return ok || rule_failed(I);
 }
 
-/* bwd gives one value for one argument, else a tuple: as the argument trees, or None for zero. */
+/* bwd gives one value for one argument, else a tuple: as the argument trees, or None for zero; nothing for those of nondiff_argnums. */
 static bool spread_cotangents(Interp *I, CustomCall *c, Value r, Tensor **out)
 {
     TupleObj *args = as_tuple(c->args);
+    int64_t needed = args->n - __builtin_popcountll(c->owner->apart), given = 0;
     Value single = VERR;
-    if (args->n == 1 && !(r.tag == V_TUPLE && as_tuple(r)->n == 1))
+    if (needed == 1 && !(r.tag == V_TUPLE && as_tuple(r)->n == 1))
         r = single = tuple_of(1, value_ref(r));
-    bool ok = r.tag == V_TUPLE && as_tuple(r)->n == args->n;
+    bool ok = r.tag == V_TUPLE && as_tuple(r)->n == needed;
     if (!ok)
-        raise(I, EXC_ValueError, "the backward rule gives one cotangent for each of the %lld arguments, as a tuple", (long long)args->n);
+        raise(I, EXC_ValueError, "the backward rule gives one cotangent for each of the %lld arguments, as a tuple", (long long)needed);
     int at = 0;
     for (int64_t i = 0; ok && i < args->n; i++) {
         TensorVec leaf = {0};
-        Value v = as_tuple(r)->at[i];
+        Value v = is_apart(c->owner, i) ? VNONE : as_tuple(r)->at[given++];
         ok = tree_leaves(I, args->at[i], TREE_ALL, &leaf);
         int n = leaf.n;
         vec_free(&leaf);
@@ -186,7 +228,7 @@ static bool rule_bwd(Interp *I, CustomCall *c, Tensor *const *in, int nin, Tenso
     if (!is_err(res))
         ct = tree_around(I, c->result, in + c->nres, c->nout, c->type + c->n);
     if (!is_err(ct))
-        r = value_call(I, c->owner->bwd, (Value[]){res, ct}, 2);
+        r = call_rule(I, c, c->owner->bwd, res, ct);
     bool ok = !is_err(r) && spread_cotangents(I, c, r, out + c->ncaptures);
     for (int i = 0; ok && i < c->ncaptures; i++) {      /* captured tensors are not differentiated here */
         TType t = tensor_type(c->capture[i]);
@@ -218,6 +260,8 @@ bool custom_host_rule(void *host, void *object, int rule, Tensor *const *in, int
     T->settled = settled;
     return ok;
 }
+
+static Value make(Interp *I, Value f, bool forward, uint64_t apart);
 
 /* ------------------------------------------------------------- calling the function */
 
@@ -351,9 +395,33 @@ static Value apply(Interp *I, CustomCall *c, const TensorVec *in)
     return v;
 }
 
+/* Arguments of nondiff_argnums are there, and no tensors: rules get them as they are. */
+static bool apart_allowed(Interp *I, const Custom *k, const Value *args, int nargs)
+{
+    for (int i = 0; i < ARGS_MAX && k->apart >> i; i++) {
+        TensorVec leaf = {0};
+        if (!is_apart(k, i))
+            continue;
+        bool ok = i < nargs && tree_leaves(I, args[i], TREE_ALL, &leaf) && !leaf.n;
+        int n = leaf.n;
+        vec_free(&leaf);
+        if (ok)
+            continue;
+        if (i >= nargs)
+            raise(I, EXC_ValueError, "nondiff_argnums has %d, the call %d arguments by position", i, nargs);
+        else if (n)
+            raise(I, EXC_TypeError, "argument %d is one of nondiff_argnums and holds a tensor: pass it as another, and give None for its cotangent", i);
+        return false;
+    }
+    return true;
+}
+
 static Value custom_call(Interp *I, void *self, Value *args, int nargs, Value *kwvals, Sym *kwnames, int nkw)
 {
     Custom *k = self;
+    if (is_err(k->f))
+        return nargs == 1 && !nkw ? make(I, args[0], k->forward, k->apart)
+                                  : raise(I, EXC_TypeError, "@%s(nondiff_argnums=...) is called with a function", custom_name(k));
     TensorVec in = {0};
     Value tuple = tuple_new(nargs), v = VERR;
     bool traced = false;
@@ -364,7 +432,7 @@ static Value custom_call(Interp *I, void *self, Value *args, int nargs, Value *k
         traced |= in.at[i]->tracer != NULL;
     if (ok && (!traced || nkw))
         v = value_call_kw(I, k->f, args, nargs, kwvals, kwnames, nkw);
-    else if (ok) {
+    else if (ok && apart_allowed(I, k, args, nargs)) {
         CustomCall *c = find(I, k, tuple, &in);
         if (!c)
             c = build(I, k, tuple, &in);
@@ -397,18 +465,34 @@ static Value custom_getattr(Interp *I, void *self, Sym name)
 static const NativeType vjp_type = {.name = "custom_vjp", .free = custom_free, .call = custom_call, .getattr = custom_getattr, .binds = true};
 static const NativeType jvp_type = {.name = "custom_jvp", .free = custom_free, .call = custom_call, .getattr = custom_getattr, .binds = true};
 
-static Value make(Interp *I, Value f, bool forward)
+static Value make(Interp *I, Value f, bool forward, uint64_t apart)
 {
-    if (!value_is_callable(f))
+    if (is_given(f) && !value_is_callable(f))
         return raise(I, EXC_TypeError, "%s takes a function, not %s", forward ? "custom_jvp" : "custom_vjp", value_type_name(f));
     Custom *c = nativeobj_new(forward ? &jvp_type : &vjp_type, sizeof *c);
     c->forward = forward;
-    c->f = value_ref(f);
+    c->f = is_given(f) ? value_ref(f) : VERR;
+    c->apart = apart;
     return vobj(c);
 }
 
-static Value f_custom_vjp(Interp *I, Value *a) { return make(I, a[0], false); }
-static Value f_custom_jvp(Interp *I, Value *a) { return make(I, a[0], true); }
+static Value made(Interp *I, Value *a, bool forward)    /* f, nondiff_argnums */
+{
+    int64_t at[ARGS_MAX];
+    uint64_t apart = 0;
+    int n = 0;
+    if (is_given(a[1]) && !arg_int_list(I, a[1], at, ARGS_MAX, &n, "nondiff_argnums"))
+        return VERR;
+    for (int i = 0; i < n; i++) {
+        if (at[i] < 0 || at[i] >= ARGS_MAX)
+            return raise(I, EXC_ValueError, "nondiff_argnums counts the arguments from 0, not %lld", (long long)at[i]);
+        apart |= (uint64_t)1 << at[i];
+    }
+    return make(I, a[0], forward, apart);
+}
+
+static Value f_custom_vjp(Interp *I, Value *a) { return made(I, a, false); }
+static Value f_custom_jvp(Interp *I, Value *a) { return made(I, a, true); }
 
 static Value m_defvjp(Interp *I, Value *a)
 {
@@ -429,10 +513,12 @@ static Value m_defjvp(Interp *I, Value *a)
 }
 
 const NativeDef tensor_custom_natives[] = {
-    {"", "custom_vjp", f_custom_vjp, "(f: Callable) -> custom_vjp",
-     "f with a reverse rule of its own: f.defvjp(fwd, bwd), where fwd(*args) gives (result, residuals) and bwd(residuals, cotangent) the cotangents of the arguments."},
-    {"", "custom_jvp", f_custom_jvp, "(f: Callable) -> custom_jvp",
-     "f with a forward rule of its own: f.defjvp(rule), where rule(primals, tangents) gives (result, tangent). grad uses it too."},
+    {"", "custom_vjp", f_custom_vjp, "(f: Callable | None = None, nondiff_argnums: int | tuple | list | None = None) -> custom_vjp",
+     "f with a reverse rule of its own: f.defvjp(fwd, bwd), where fwd(*args) gives (result, residuals) and bwd(residuals, cotangent) the cotangents of the arguments. "
+     "Arguments of nondiff_argnums are no tensors: bwd gets them in front, and gives nothing for them."},
+    {"", "custom_jvp", f_custom_jvp, "(f: Callable | None = None, nondiff_argnums: int | tuple | list | None = None) -> custom_jvp",
+     "f with a forward rule of its own: f.defjvp(rule), where rule(primals, tangents) gives (result, tangent). grad uses it too. Arguments of nondiff_argnums are no tensors: "
+     "the rule gets them in front, and neither primals nor tangents have them."},
     {"custom_vjp", "defvjp", m_defvjp, "(self, fwd: Callable, bwd: Callable) -> custom_vjp", "Sets the rule."},
     {"custom_jvp", "defjvp", m_defjvp, "(self, rule: Callable) -> Callable", "Sets the rule."},
     {0},
