@@ -56,6 +56,7 @@ static inline Tensor *run1(Interp *I, OpId op, const Attr *a, Tensor *x) { retur
 /* The same, consuming the operand's reference: for chains. */
 Tensor *chain1(Interp *I, OpId op, const Attr *a, Tensor *x);
 Tensor *chain2(Interp *I, OpId op, const Attr *a, Tensor *x, Tensor *y);
+Value from_library(Interp *I, const char *file, const char *maker, const Value *args, int n);   /* what a library file makes of a tensor */
 static inline Value value_of(Tensor *t) { return t ? tensor_value(t) : VERR; }  /* NULL: already pending */
 
 /* ------------------------------------------------------------- common steps; all consume their operand */

@@ -450,8 +450,7 @@ static Value attr_imag(Interp *I, Value v)
     return tensor_op_binary(I, AOP_MUL, v, vint(0));
 }
 
-/* What a library file makes of a tensor. */
-static Value from_library(Interp *I, const char *file, const char *maker, const Value *args, int n)
+Value from_library(Interp *I, const char *file, const char *maker, const Value *args, int n)
 {
     Value module = import_module(I, file), r;
 

@@ -376,8 +376,19 @@ static bool pad_widths(Interp *I, Value w, int rank, Dim *before, Dim *after)
     return ok;
 }
 
-static Value f_pad(Interp *I, Value *a)                 /* x, widths, value */
+/* x, widths, value or NumPy's mode, mode, constant_values, end_values, stat_length, reflect_type: other modes are the library's. */
+static Value f_pad(Interp *I, Value *a)
 {
+    Value mode = a[2].tag == V_STR ? a[2] : a[3];
+    if (is_given(a[4]) && arg_is_number(a[4]) && !(is_given(mode) && strcmp(as_str(mode)->s, "constant")))
+        a[2] = a[4];
+    else if (is_given(mode) || is_given(a[4])) {
+        Value constant = is_given(mode) ? VNONE : str_c("constant"), zero = vint(0), r;
+        r = from_library(I, "np_padding", "padded",
+                         (Value[]){a[0], a[1], is_given(mode) ? mode : constant, is_given(a[4]) ? a[4] : zero, is_given(a[5]) ? a[5] : zero, a[6], a[7]}, 7);
+        value_unref(constant);
+        return r;
+    }
     Tensor *x = arg_tensor(I, a[0], "pad");
     Attr at = attr_default();
     if (!x || !pad_widths(I, a[1], x->rank, at.d[0], at.d[1]) || !value_as_float(I, a[2], &at.f)) {
@@ -501,8 +512,9 @@ const NativeDef tensor_shape_natives[] = {
     {"", "concatenate", f_concat, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "concat under NumPy's name."},
     {"", "cat", f_concat, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "concat under PyTorch's name."},
     {"", "stack", f_stack, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "Joined along a new axis; the shapes must be equal."},
-    BOTH("pad", f_pad, ", widths: tuple | list | int, value: float = 0.0",
-     "Surrounded by `value`: widths ((before, after), ...) one pair an axis. Negative ones cut."),
+    BOTH("pad", f_pad, ", widths: tuple | list | int, value: float | str = 0.0, *, mode: str | None = None, constant_values: float | tuple | list | None = None, "
+         "end_values: float | tuple | list = 0, stat_length: int | tuple | list | None = None, reflect_type: str = 'even'",
+     "Surrounded by `value`: widths ((before, after), ...) one pair an axis. Negative ones cut. The rest is NumPy's: a mode such as \"edge\" or \"reflect\", also in value's place."),
     BOTH("tril", f_tril, ", k: int = 0", "Zero above diagonal k of the last two axes."),
     BOTH("triu", f_triu, ", k: int = 0", "Zero below diagonal k of the last two axes."),
     BOTH("sliding_windows", f_windows, ", size: int | tuple | list, stride: int | tuple | list = 1, dilation: int | tuple | list = 1",
