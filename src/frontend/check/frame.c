@@ -263,8 +263,9 @@ static void label_bound(Res *R, Diag *d, const AstName *use, const char *near)
 static const char *module_of(Sym name)
 {
     static const char *const modules[] = {
-        "enum", "abc", "collections", "itertools", "functools", "math", "dataclasses", "pathlib", "datetime", "heapq", "bisect", "contextlib", "operator", "copy", "io", "time",
-        "statistics", "fractions", "re", "json", "random", "string", "numbers", "cmath", "queue", "textwrap", "pprint", "typing", "collections.abc",
+        "enum", "abc", "collections", "itertools", "functools", "math", "dataclasses", "pathlib", "datetime", "heapq", "bisect", "contextlib",
+        "operator", "copy", "io", "time", "statistics", "fractions", "re", "json", "random", "string", "numbers", "cmath", "queue", "textwrap",
+        "pprint", "typing", "collections.abc",
     };
 
     for (size_t i = 0; name->len > 1 && i < sizeof modules / sizeof *modules; i++) {

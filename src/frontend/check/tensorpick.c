@@ -450,10 +450,23 @@ const Type *rule_triangular(TCall *c)
 
 /* ------------------------------------------------------------- random numbers */
 
+static bool is_sizes(const Type *t) { return t->kind == TY_TUPLE || t->kind == TY_LIST; }
+
+/* uniform(low, high, shape), uniform(shape, low, high); NULL: the sizes stand there alone, or there are none. */
+static const CallArg *bounded(TCall *c)
+{
+    const CallArg *a = c->at;
+    int n = tcall_positional(c);
+
+    if (n != 3)
+        return NULL;
+    return is_sizes(a[0].type) ? a : is_sizes(a[2].type) || a[0].type->kind == TY_FLOAT || a[1].type->kind == TY_FLOAT ? a + 2 : NULL;
+}
+
 /* uniform(shape), normal(shape): f32 unless said; without sizes a number. */
 const Type *rule_drawn(TCall *c)
 {
-    const CallArg *shape = tcall_arg(c, -1, "shape", NULL);
+    const CallArg *named = tcall_arg(c, -1, "shape", NULL), *shape = named ? named : bounded(c);
     TCall only = *c;
     CallArg one;
     Dim d[16];

@@ -484,6 +484,33 @@ static Value m_writable(Interp *I, Value *a)
     return f ? vbool(f->writes) : VERR;
 }
 
+static Value m_seekable(Interp *I, Value *a)
+{
+    File *f = open_file(I, a[0]);
+    return f ? vbool(lseek(f->fd, 0, SEEK_CUR) >= 0) : VERR;
+}
+
+/* Of that many bytes; None: up to here. The position stays. */
+static Value m_truncate(Interp *I, Value *a)
+{
+    File *f = open_file(I, a[0]);
+    int64_t size;
+    Value here;
+    int err;
+
+    if (!f)
+        return VERR;
+    if (!f->writes)
+        return raise(I, EXC_OSError, "File not open for writing");
+    here = is_given(a[1]) ? value_ref(a[1]) : m_tell(I, a);
+    if (is_err(here) || !value_as_int(I, here, &size))
+        return value_unref(here), VERR;
+    value_unref(here);
+    if ((err = flush_out(f)) || (ftruncate(f->fd, size) && (err = errno)))
+        return raise_errno(I, err, file_path(f));
+    return vint(size);
+}
+
 static Value p_closed(Interp *I, Value *a) { return vbool(((File *)a[0].o)->fd < 0); }
 static Value p_name(Interp *I, Value *a) { return value_ref(((File *)a[0].o)->name); }
 static Value p_mode(Interp *I, Value *a) { return value_ref(((File *)a[0].o)->mode); }
@@ -668,6 +695,8 @@ const NativeDef natives_files[] = {
     {"TextIOWrapper", "isatty", m_isatty, "(self, /) -> bool", "Is it a terminal?"},
     {"TextIOWrapper", "readable", m_readable, "(self, /) -> bool", "Can it be read?"},
     {"TextIOWrapper", "writable", m_writable, "(self, /) -> bool", "Can it be written?"},
+    {"TextIOWrapper", "seekable", m_seekable, "(self, /) -> bool", "Has it positions to go to?"},
+    {"TextIOWrapper", "truncate", m_truncate, "(self, size: int | None = None, /) -> int", "Cut or lengthen it to so many bytes; None: to the position."},
     {"TextIOWrapper", "closed", p_closed, "property[bool]", "Is it closed?"},
     {"TextIOWrapper", "name", p_name, "property[str]", "Its path."},
     {"TextIOWrapper", "mode", p_mode, "property[str]", "The mode it was opened with."},

@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "frontend/check/scope.h"
 #include "frontend/check/spaces.h"
+#include "frontend/eval/eval.h"
 
 #include <math.h>
 
@@ -39,10 +40,17 @@ static Value f_isinstance(Interp *I, Value *a)
     return exc_pending(I) ? VERR : vbool(r);
 }
 
+/* Enumerations of texts and ints are written in the library: what their members are, too. */
+static bool stands_for(ClassObj *c, ClassObj *from)
+{
+    Value other = class_find(c, sym("__stands_for__"), NULL);
+    return other.tag == V_CLASS && class_derives((ClassObj *)other.o, from);
+}
+
 static int derives(Interp *I, ClassObj *c, Value from)
 {
     if (from.tag == V_CLASS) {
-        bool yes = class_includes(I, (ClassObj *)from.o, c);
+        bool yes = class_includes(I, (ClassObj *)from.o, c) || (!exc_pending(I) && stands_for(c, (ClassObj *)from.o));
         return exc_pending(I) ? -1 : yes;
     }
     if (from.tag == V_TYPEFORM && ((TypeFormObj *)from.o)->op == '|') {

@@ -410,7 +410,8 @@ static bool apart_allowed(Interp *I, const Custom *k, const Value *args, int nar
         if (i >= nargs)
             raise(I, EXC_ValueError, "nondiff_argnums has %d, the call %d arguments by position", i, nargs);
         else if (n)
-            raise(I, EXC_TypeError, "argument %d is one of nondiff_argnums and holds a tensor: pass it as another, and give None for its cotangent", i);
+            raise(I, EXC_TypeError, "argument %d is one of nondiff_argnums and holds a tensor: pass it as another, "
+                                    "and give None for its cotangent", i);
         return false;
     }
     return true;

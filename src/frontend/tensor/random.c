@@ -120,6 +120,26 @@ static Value f_seed(Interp *I, Value *a)
     return VNONE;
 }
 
+/* (seed, draws, key): all that the next draw follows from. */
+static Value f_getstate(Interp *I, Value *a)
+{
+    Trace *T = trace_of(I);
+    return tuple_of(3, vint((int64_t)T->seed), vint((int64_t)T->draws), T->key ? tensor_value(tensor_ref(T->key)) : VNONE);
+}
+
+static Value f_setstate(Interp *I, Value *a)
+{
+    Trace *T = trace_of(I);
+    const TupleObj *t = a[0].tag == V_TUPLE ? as_tuple(a[0]) : NULL;
+    if (!t || t->n != 3 || t->at[0].tag != V_INT || t->at[1].tag != V_INT || (t->at[2].tag != V_NONE && t->at[2].tag != V_TENSOR))
+        return raise(I, EXC_TypeError, "setstate takes what getstate gave");
+    tensor_unref(T->key);
+    T->key = t->at[2].tag == V_TENSOR ? tensor_ref(as_tensor(t->at[2])) : NULL;
+    T->seed = (uint64_t)t->at[0].i;
+    T->draws = (uint64_t)t->at[1].i;
+    return VNONE;
+}
+
 static Value f_randrange(Interp *I, Value *a)           /* start, stop, step */
 {
     int64_t lo = 0, hi, step = 1;
@@ -237,6 +257,26 @@ static bool is_shape(const TupleObj *t)
     return t->n == 1 || t->n > 2;
 }
 
+static bool is_sizes(Value v) { return v.tag == V_TUPLE || v.tag == V_LIST; }
+
+/*
+ * NumPy's order, (low, high, shape), and (shape, low, high): three positions, of which one end is a shape in brackets, or a number of
+ * elements behind bounds that are no ints.  The bounds go to first and second, the shape to where shape= stands.
+ */
+static bool bounds_told(Value *a, int first, int second)
+{
+    const TupleObj *t = as_tuple(a[0]);
+    bool floats = t->n == 3 && (t->at[0].tag == V_FLOAT || t->at[1].tag == V_FLOAT);
+    int at = t->n == 3 && !is_given(a[1]) ? is_sizes(t->at[0]) ? 0 : is_sizes(t->at[2]) || floats ? 2 : -1 : -1;
+
+    if (at < 0)
+        return false;
+    a[1] = t->at[at];
+    a[first] = t->at[at ? 0 : 1];
+    a[second] = t->at[at ? 1 : 2];
+    return true;
+}
+
 static Value scaled(Interp *I, Tensor *x, Value scale, Value shift)
 {
     Value v = value_of(x), w;
@@ -262,13 +302,16 @@ static Value f_uniform(Interp *I, Value *a)
     DType dt = DT_f32;
     Tensor *key;
     double lo, hi;
+    bool told = bounds_told(a, 2, 3);
     if (!is_given(a[1]) && !is_shape(t)) {
         lo = 0, hi = 1;
         if (t->n == 2 && (!value_as_float(I, t->at[0], &lo) || !value_as_float(I, t->at[1], &hi)))
             return VERR;
         return guard(I, vfloat(lo + (hi - lo) * host_uniform(I)));
     }
-    if (!arg_shape_star(I, a[0], a[1], &rank, shape) || !arg_dtype(I, a[4], &dt) || !arg_key(I, a[5], &key))
+    if (!(told ? arg_shape(I, a[1], &rank, shape) : arg_shape_star(I, a[0], a[1], &rank, shape)))
+        return VERR;
+    if (!arg_dtype(I, a[4], &dt) || !arg_key(I, a[5], &key))
         return VERR;
     Tensor *u = draw(I, DIST_UNIFORM, dt, rank, shape, 0, 0, key);
     if (!value_as_float(I, a[2], &lo) || !value_as_float(I, a[3], &hi)) {
@@ -286,6 +329,7 @@ static Value f_normal(Interp *I, Value *a)
     Dim shape[RANK_MAX];
     DType dt = DT_f32;
     Tensor *key;
+    bool told = bounds_told(a, 2, 3);
     if (!is_given(a[1]) && t->n != 0 && !(t->n == 1 && (t->at[0].tag == V_TUPLE || t->at[0].tag == V_LIST)))
         for (int64_t i = 0; i < t->n; i++)
             if (t->at[i].tag == V_FLOAT) {
@@ -294,7 +338,9 @@ static Value f_normal(Interp *I, Value *a)
                     return VERR;
                 return guard(I, vfloat(mu + sigma * host_normal(I)));
             }
-    if (!arg_shape_star(I, a[0], a[1], &rank, shape) || !arg_dtype(I, a[4], &dt) || !arg_key(I, a[5], &key))
+    if (!(told ? arg_shape(I, a[1], &rank, shape) : arg_shape_star(I, a[0], a[1], &rank, shape)))
+        return VERR;
+    if (!arg_dtype(I, a[4], &dt) || !arg_key(I, a[5], &key))
         return VERR;
     return with_policy(I, scaled(I, draw(I, DIST_NORMAL, dt, rank, shape, 0, 0, key), a[3], a[2]), a[4]);
 }
@@ -478,7 +524,7 @@ static Value of_library(Interp *I, const char *name)
 #define OF_LIBRARY(name) static Value c_##name(Interp *I, Value *a) { return of_library(I, #name); }
 OF_LIBRARY(Random) OF_LIBRARY(expovariate) OF_LIBRARY(triangular) OF_LIBRARY(lognormvariate) OF_LIBRARY(paretovariate) OF_LIBRARY(weibullvariate)
 OF_LIBRARY(vonmisesvariate)
-OF_LIBRARY(gammavariate) OF_LIBRARY(betavariate) OF_LIBRARY(getrandbits)
+OF_LIBRARY(gammavariate) OF_LIBRARY(betavariate) OF_LIBRARY(getrandbits) OF_LIBRARY(randbytes)
 
 #define KEYED ", dtype: dtype | str | None = None, key=None"
 const NativeDef tensor_random_natives[] = {
@@ -493,6 +539,9 @@ const NativeDef tensor_random_natives[] = {
     {"random", "betavariate", c_betavariate, "Callable", "A beta distributed float."},
     {"random", "getrandbits", c_getrandbits, "Callable", "An int of so many random bits."},
     {"random", "random", f_random, "() -> float", "A float in [0, 1)."},
+    {"random", "randbytes", c_randbytes, "Callable", "So many random bytes."},
+    {"random", "getstate", f_getstate, "() -> tuple", "What setstate takes to draw the same numbers again."},
+    {"random", "setstate", f_setstate, "(state: tuple, /) -> None", "Go on from where getstate was asked."},
     {"random", "seed", f_seed, "(seed: int = 0) -> None", "Restart the generator: equal seeds give equal numbers."},
     {"random", "randrange", f_randrange, "(start: int, stop: int | None = None, step: int | None = None) -> int", "An int of range(start, stop, step)."},
     {"random", "choice", f_choice, "(seq)", "One element of a sequence."},
@@ -502,9 +551,9 @@ const NativeDef tensor_random_natives[] = {
     {"random", "gauss", f_gauss, "(mu: float = 0.0, sigma: float = 1.0) -> float", "A normally distributed float."},
     {"random", "normalvariate", f_gauss, "(mu: float = 0.0, sigma: float = 1.0) -> float", "A normally distributed float."},
     {"random", "uniform", f_uniform, "(*shape, shape=None, low: float = 0.0, high: float = 1.0" KEYED ")",
-     "With a shape a tensor of numbers in [low, high); uniform(a, b) a float."},
+     "With a shape a tensor of numbers in [low, high); uniform(a, b) a float. uniform(low, high, shape) is NumPy's order."},
     {"random", "normal", f_normal, "(*shape, shape=None, mean: float | Tensor = 0.0, std: float | Tensor = 1.0" KEYED ")",
-     "With a shape a tensor of normally distributed numbers; normal(mu, sigma) of floats a float."},
+     "With a shape a tensor of normally distributed numbers; normal(mu, sigma) of floats a float. normal(mean, std, shape) is NumPy's order."},
     {"random", "bernoulli", f_bernoulli, "(p: float | Tensor, shape=None" KEYED ") -> Tensor", "1 with probability p, else 0; f32."},
     {"random", "randint", f_randint, "(lo: int, hi: int, shape=None" KEYED ")",
      "With a shape an int32 tensor of numbers lo <= x < hi; without one an int lo <= x <= hi, as in Python."},

@@ -384,8 +384,8 @@ static Value f_pad(Interp *I, Value *a)
         a[2] = a[4];
     else if (is_given(mode) || is_given(a[4])) {
         Value constant = is_given(mode) ? VNONE : str_c("constant"), zero = vint(0), r;
-        r = from_library(I, "np_padding", "padded",
-                         (Value[]){a[0], a[1], is_given(mode) ? mode : constant, is_given(a[4]) ? a[4] : zero, is_given(a[5]) ? a[5] : zero, a[6], a[7]}, 7);
+        Value how = is_given(mode) ? mode : constant, around = is_given(a[4]) ? a[4] : zero, ends = is_given(a[5]) ? a[5] : zero;
+        r = from_library(I, "np_padding", "padded", (Value[]){a[0], a[1], how, around, ends, a[6], a[7]}, 7);
         value_unref(constant);
         return r;
     }
@@ -512,8 +512,9 @@ const NativeDef tensor_shape_natives[] = {
     {"", "concatenate", f_concat, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "concat under NumPy's name."},
     {"", "cat", f_concat, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "concat under PyTorch's name."},
     {"", "stack", f_stack, "(tensors: list | tuple, axis: int = 0, *, dim: int | None = None) -> Tensor", "Joined along a new axis; the shapes must be equal."},
-    BOTH("pad", f_pad, ", widths: tuple | list | int, value: float | str = 0.0, *, mode: str | None = None, constant_values: float | tuple | list | None = None, "
-         "end_values: float | tuple | list = 0, stat_length: int | tuple | list | None = None, reflect_type: str = 'even'",
+    BOTH("pad", f_pad, ", widths: tuple | list | int, value: float | str = 0.0, *, mode: str | None = None, "
+         "constant_values: float | tuple | list | None = None, end_values: float | tuple | list = 0, "
+         "stat_length: int | tuple | list | None = None, reflect_type: str = 'even'",
      "Surrounded by `value`: widths ((before, after), ...) one pair an axis. Negative ones cut. The rest is NumPy's: a mode such as \"edge\" or \"reflect\", also in value's place."),
     BOTH("tril", f_tril, ", k: int = 0", "Zero above diagonal k of the last two axes."),
     BOTH("triu", f_triu, ", k: int = 0", "Zero below diagonal k of the last two axes."),
