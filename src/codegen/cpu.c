@@ -407,7 +407,7 @@ static void emit_node(CpuCode *e, const TileNode *n)
     case TOP_tree: new_tree(e, n); break;
     case TOP_total: cpu_close(e); cpu_total(e, n); break;
     case TOP_dot: emit_dot(e, n); break;
-    case TOP_update: cpu_settle(e, n); cpu_take(e, n); break;
+    case TOP_update: cpu_settle(e, n); cpu_take(e, n, NULL); break;
     case TOP_gather:
         if (e->lanes || !cpu_is_virtual(n))
             cpu_pick(e, n);

@@ -462,7 +462,7 @@ LLVMValueRef cpu_expected(CpuCode *e, const TileNode *n, LLVMValueRef (*lanes)(C
 
 static LLVMValueRef scalar_lane(CpuCode *e, TileRef v) { return cpu_lanes(e, v, &(Spot){.strip = -1}); }
 
-void cpu_take(CpuCode *e, const TileNode *n)
+void cpu_take(CpuCode *e, const TileNode *n, LLVMValueRef who)
 {
     LLVMBuilderRef b = e->u->builder;
     LLVMBasicBlockRef from[2], first = cpu_block(e), done = cpu_block(e);
@@ -477,7 +477,8 @@ void cpu_take(CpuCode *e, const TileNode *n)
     expected = cpu_expected(e, n, scalar_lane);
     way[0] = LLVMConstNull(LLVMTypeOf(lane));
     from[0] = LLVMGetInsertBlock(b);
-    LLVMBuildCondBr(b, a.inside ? a.inside : LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false), first, done);
+    who = who && a.inside ? LLVMBuildAnd(b, who, a.inside, "") : who ? who : a.inside;
+    LLVMBuildCondBr(b, who ? who : LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false), first, done);
     LLVMPositionBuilderAtEnd(b, first);
     way[1] = cpu_update(e, n, (DType)n->type[0].dtype, element(e, (DType)n->type[0].dtype, a.view->x, a.at), lane, expected);
     from[1] = LLVMGetInsertBlock(b);

@@ -228,6 +228,27 @@ static void prefetch(CpuCode *e, const TileNode *n)
     gpu_prefetch(e, at);
 }
 
+/* An atomic of the whole group, which asks what was there: the first thread does it, and all get the answer from a place that they share. */
+static void take_once(CpuCode *e, const TileNode *n)
+{
+    DType dt = (DType)n->type[0].dtype;
+    LLVMValueRef slot = cpu_buffer(e, (int64_t)raw_size(dt)), zero = cpu_number(e, 0), first;
+    Val *old = cpu_val(e, (TileRef){(TileNode *)n, 0});
+    GpuIf i;
+
+    cpu_settle(e, n);
+    gpu_fence(e);
+    first = LLVMBuildICmp(e->u->builder, LLVMIntEQ, e->gpu->thread, i32_number(e, 0), "");
+    cpu_take(e, n, first);
+    i = gpu_if(e, first);
+    cpu_store_flat(e, dt, slot, zero, old->x, NULL);
+    gpu_end_if(e, &i);
+    gpu_written(e);
+    gpu_fence(e);
+    old->x = cpu_load_flat(e, dt, slot, zero, 1);
+    gpu_written(e);
+}
+
 bool gpu_node(CpuCode *e, const TileNode *n)
 {
     bool lanes = e->k->lanes > 1;
@@ -252,7 +273,14 @@ bool gpu_node(CpuCode *e, const TileNode *n)
         return true;
     case TOP_alloc: return lanes && n->attr->space == SPACE_LOCAL && (own_memory(e, n), true);
     case TOP_lane_reduce: case TOP_shuffle: case TOP_match: case TOP_uniform: return lanes && (gpu_together(e, n), true);
-    case TOP_update: cpu_settle(e, n); cpu_take(e, n); return true;
+    case TOP_update:
+        if (lanes) {
+            cpu_settle(e, n);
+            cpu_take(e, n, NULL);
+        } else {
+            take_once(e, n);
+        }
+        return true;
     case TOP_store: case TOP_atomic:
         if (lanes && gpu_lane_vector(e, n))
             return true;
@@ -296,8 +324,6 @@ static bool covered(CpuCode *e, const TileBlock *b)
                               dtype_info[tile_map_dtype((OpId)n->attr->op, n->in)].name);
         if (is_sum_of_floats(n))
             return cpu_refuse(e, "atomic sums of floats, whose order would show");
-        if (n->op == TOP_update && e->k->lanes == 1)
-            return cpu_refuse(e, "an atomic of the whole group, which asks what was there");
         if (tile_is_atomic(n->op) && raw_size((DType)tile_type(n->in[0])->dtype) < 4)
             return cpu_refuse(e, "atomic of %s", dtype_info[tile_type(n->in[0])->dtype].name);
         for (int r = 0; r < 2; r++)

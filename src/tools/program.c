@@ -116,6 +116,16 @@ static int uncaught(Interp *I)
     return code;
 }
 
+/* Kernels of the program that a GPU was chosen for, and why the host did them. */
+static void print_own_on_host(void)
+{
+    int n;
+    const LaunchedOnHost *at = launched_on_host(&n);
+
+    for (int i = 0; i < n; i++)
+        fprintf(stderr, "stats: gpu on-the-host kernel %s=%lld: %s\n", at[i].name, (long long)at[i].times, at[i].why);
+}
+
 static void print_on_host(void)
 {
     bool any = false;
@@ -127,6 +137,7 @@ static void print_on_host(void)
         }
     if (any)
         fputc('\n', stderr);
+    print_own_on_host();
 }
 
 /* What tensors held at most of each GPU that the program used, and what the pool has of the driver. */

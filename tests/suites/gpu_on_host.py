@@ -1,5 +1,6 @@
 """What is computed on the host of what belongs to a GPU: bench/gpu/on_host.py's expressions, and that they print what the host prints."""
 import pathlib
+import re
 import sys
 
 from harness import process
@@ -66,6 +67,30 @@ def draws(ctx):
         raise Fail(there.stdout + there.stderr + here.stdout + here.stderr)
     if "on-the-host" in there.stderr or "graphs=3" not in there.stderr:
         raise Fail(there.stderr)
+
+
+LONG = """
+@kernel
+def long(x: Tensor["N", f32], y: Tensor["N", f32], w: tuple):
+    i = tile.linear_id()
+    if i < N:
+        s = 0.0
+        for v in w:
+            s = sin(s * v + x[i]) + cos(s)
+        y[i] = s
+x = ones(10).to("gpu:0")
+for _ in range(3):
+    y = zeros(10).to("gpu:0")
+    long(x, y, tuple([float(i % 7) for i in range(4000)]))
+print(y[0].item() == y[9].item(), y.device)
+"""
+
+
+def own_kernel(ctx):
+    """A kernel of the program that a GPU was chosen for and the host does: --stats says which, how often and why."""
+    p = run(ctx, "run", "--stats", text=LONG)
+    if p.stdout != "True gpu:0\n" or not re.search(r"^stats: gpu on-the-host kernel long=3: \d+ nodes: too many for one kernel$", p.stderr, re.M):
+        raise Fail(p.stdout + p.stderr)
 
 
 DRAWS = """import tessera.random as random
@@ -185,6 +210,7 @@ def tests(ctx):
     for dtype in HOST:
         for part in range(PARTS):
             yield Test(f"gpu_on_host/{dtype}_{part}", lambda dtype=dtype, part=part: on_the_host(ctx, dtype, part))
+    yield Test("gpu_on_host/own_kernel", lambda: own_kernel(ctx))
     yield Test("gpu_on_host/draws", lambda: draws(ctx))
     yield Test("gpu_on_host/nasty", lambda: nasty(ctx))
     yield Test("gpu_on_host/searches", lambda: same(ctx, SEARCHES, ["searchsorted"]))                  # of an empty tensor

@@ -609,6 +609,29 @@ def refused(ctx):
             raise Fail(code)
 
 
+TICKETS = '''
+@kernel.schedule(Schedule(BM=32))
+def persistent(x: Tensor["N", f32], y: Tensor["N", f32], n: Tensor[1, i32]):
+    t = tile.atomic_add(n, 0, 1)
+    while t * BM < N:
+        tile.store(y[t*BM:t*BM+BM], tile.load(x[t*BM:t*BM+BM]) + 1.0)
+        t = tile.atomic_add(n, 0, 1)
+
+x, y, n = ones(100), zeros(100), zeros(1, dtype=i32)
+persistent.launch(grid=2, block=64)(x, y, n)
+'''
+
+
+def tickets(ctx):
+    """What was there, of a kernel in blocks: one thread asks, and leaves it where all threads read it behind a barrier."""
+    code = inspected(ctx, TICKETS, "inspect", "--ir=target", "--machine=sm_90a")
+    if not code:
+        raise Skip("no code for GPUs in this build")
+    parts = code.split("atom.global.add.u32")
+    if len(parts) != 3 or any(not re.search(r"st\.shared\S* .*bar\.sync.*ld\.shared", p, re.S) for p in parts[1:]):
+        raise Fail(code)
+
+
 WARPS = '''
 @kernel
 def rows(x: Tensor["M", "N", f32], y: Tensor["M", f32]):
@@ -741,6 +764,7 @@ def registers(ctx):
 
 
 def tests(ctx):
+    yield Test("targets/tickets", lambda: tickets(ctx))
     yield Test("targets/matrix_units", lambda: matrix_units(ctx), ("KER-46",))
     yield Test("targets/host_units", lambda: host_units(ctx), ("CG-05",))
     yield Test("targets/far_powers", lambda: far_powers(ctx), ("CG-05",))

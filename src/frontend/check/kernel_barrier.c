@@ -23,6 +23,7 @@ typedef struct Vary {
     const Ast *why;             /* the condition around that varies; NULL: every tile gets here */
     const char *how;
     bool report, changed;
+    bool once;                  /* no tile asks who it is: what atomics give is the group's */
     int depth;
 } Vary;
 
@@ -57,7 +58,7 @@ static bool call_varies(Vary *v, AstCall *c)
     Any a = {v, false};
 
     if (op && op->varies != VARY_ARGS)
-        return op->varies == VARY_LANE;
+        return op->varies == VARY_LANE && !(v->once && op->effects & KERNEL_ATOMIC);
     for (int i = 0; i < c->args.n; i++)
         any_child(c->args.at[i], &a);
     return a.found;
@@ -347,7 +348,10 @@ static void block_of(Vary *v, AstSeq body)
 void kernel_barriers(Check *C, AstFunctionDef *def)
 {
     Vary v = {.C = C};
+    KernelForm form;
 
+    kernel_form(def, &form);
+    v.once = !form.numbered && !form.shares && !(form.levels & 1u << KERNEL_WARP) && form.levels & 1u << KERNEL_BLOCK;
     for (int i = 0; i < ROUNDS; i++) {
         v.changed = false;
         block_of(&v, def->body);

@@ -277,8 +277,6 @@ Version *launch_version(Launch *L)
         v->across = B.offset[1];
         v->shared_leads = B.shared_leads;
         v->any_extent = v->nresults && !B.asks_extent && !tile_padding_shows(v->k);
-        if (!B.uses_lanes && (B.uses_blocks || (!L->spec.debug && !B.updates)))       /* in blocks, what is done is done once */
-            v->k->lanes = 1;
         if (kernel_made && !L->spec.sample)
             kernel_made(kernel_made_state, v->k);
         vec_push(&all->at, v);

@@ -382,6 +382,8 @@ TileKernel *body_make(Interp *I, const KSpec *spec, Body *out)
     }
     if (k) {
         StrBuf why = {0};
+        if (!out->uses_lanes && (out->uses_blocks || (!spec->debug && !out->updates)))     /* in blocks, what is done is done once */
+            k->lanes = 1;
         tile_outward(k);
         tile_fold(k);
         if (!spec->debug)                       /* which looks at what is loaded and not used, too */

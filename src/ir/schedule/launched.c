@@ -10,10 +10,11 @@
 #include "runtime/kernels.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-enum { PAYS = 1 << 15, ALONE = 1 << 15, SLICES = 8 };   /* nodes of lanes: that pay for compiling, for another thread; pieces of a thread's share */
+enum { PAYS = 1 << 15, ALONE = 1 << 15, SLICES = 8, ON_HOST_MOST = 16 };   /* nodes of lanes: that pay for compiling, for another thread; pieces of a thread's share */
 
 typedef struct Launched {
     const KernelCompiler *by;
@@ -22,12 +23,15 @@ typedef struct Launched {
     double work;                        /* nodes of lanes that the oracle has done */
     bool in_turn;                       /* do atomics show the order of groups? */
     void *far;                          /* code for GPUs */
+    char *far_refusal;
     bool far_asked;
 } Launched;
 
 static const KernelCompiler *compiler;
 static bool lazy;
 static LaunchedStats stats;
+static LaunchedOnHost on_host[ON_HOST_MOST];
+static int on_host_n;
 
 void launched_begin(const KernelCompiler *c, bool lazily)
 {
@@ -36,6 +40,29 @@ void launched_begin(const KernelCompiler *c, bool lazily)
 }
 
 LaunchedStats launched_stats(void) { return stats; }
+
+const LaunchedOnHost *launched_on_host(int *n)
+{
+    *n = on_host_n;
+    return on_host;
+}
+
+/* A launch that a GPU was chosen for goes to the host. */
+static void count_on_host(const TileKernel *k, const char *why)
+{
+    int i = 0;
+
+    while (i < on_host_n && (strcmp(on_host[i].name, k->name->text) != 0 || strncmp(on_host[i].why, why, sizeof on_host[i].why - 1) != 0))
+        i++;
+    if (i == ON_HOST_MOST)
+        return;
+    if (i == on_host_n) {
+        snprintf(on_host[i].name, sizeof on_host[i].name, "%s", k->name->text);
+        snprintf(on_host[i].why, sizeof on_host[i].why, "%s", why);
+        on_host_n++;
+    }
+    on_host[i].times++;
+}
 
 void launched_free(void *code)
 {
@@ -48,6 +75,7 @@ void launched_free(void *code)
     if (l->far)
         fused_far->compiler->free(l->far);
     tsr_free(l->refusal);
+    tsr_free(l->far_refusal);
     tsr_free(l);
 }
 
@@ -191,10 +219,14 @@ int launched_far(void **code, const TileKernel *k, int device, const int64_t *si
 
     if (far_pretends)
         return pretend(k);
-    if (!l->far_asked)
-        l->far = fused_far->compiler->compile(k, &why);
+    if (!l->far_asked && !(l->far = fused_far->compiler->compile(k, &why))) {
+        l->far_refusal = tsr_alloc(why.n + 1);
+        memcpy(l->far_refusal, sb_str(&why), why.n + 1);
+    }
     l->far_asked = true;
     sb_done(&why);
+    if (!l->far)
+        count_on_host(k, l->far_refusal);
     done = l->far ? fused_far->launch(l->far, k, device, sizes, args, where) : 0;
     stats.launches += done > 0;
     return done;

@@ -32,4 +32,8 @@ bool launched_groups(KernelFn *fn, int64_t scratch, const int64_t *size, const T
 typedef struct LaunchedStats { int made, refused, launches, interpreted; double seconds; } LaunchedStats;
 LaunchedStats launched_stats(void);
 
+/* Kernels whose launches a GPU was chosen for and the host did: which, why, and how often. */
+typedef struct LaunchedOnHost { char name[64], why[96]; int64_t times; } LaunchedOnHost;
+const LaunchedOnHost *launched_on_host(int *n);
+
 #endif
