@@ -169,7 +169,8 @@ void cpu_atomic(CpuCode *e, const TileNode *n, TileRef v, const Spot *p);
 /* An atomic or update of one element, at once: what was there. expected: what must be there for a change, or NULL. */
 LLVMValueRef cpu_update(CpuCode *e, const TileNode *n, DType dt, LLVMValueRef place, LLVMValueRef lane, LLVMValueRef expected);
 LLVMValueRef cpu_expected(CpuCode *e, const TileNode *n, LLVMValueRef (*lanes)(CpuCode *e, TileRef v));    /* of an update; NULL: nothing is */
-void cpu_take(CpuCode *e, const TileNode *n, LLVMValueRef who);         /* an update by one lane, which gets what was there; who: does it take place? NULL: yes */
+/* An update by one lane, which gets what was there. who: does it take place? NULL: yes. */
+void cpu_take(CpuCode *e, const TileNode *n, LLVMValueRef who);
 /*
  * all && an access lies within its view, along all axes but `except` (-1: none), of which its place is no more than not negative.
  * upto: how much of the block is taken along an axis, NULL: all; there may be none.

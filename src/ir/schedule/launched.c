@@ -14,7 +14,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { PAYS = 1 << 15, ALONE = 1 << 15, SLICES = 8, ON_HOST_MOST = 16 };   /* nodes of lanes: that pay for compiling, for another thread; pieces of a thread's share */
+/* Nodes of lanes: that pay for compiling, for another thread; pieces of a thread's share; kernels that are told apart. */
+enum { PAYS = 1 << 15, ALONE = 1 << 15, SLICES = 8, ON_HOST_MOST = 16 };
 
 typedef struct Launched {
     const KernelCompiler *by;
