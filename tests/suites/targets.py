@@ -627,8 +627,8 @@ def tickets(ctx):
     code = inspected(ctx, TICKETS, "inspect", "--ir=target", "--machine=sm_90a")
     if not code:
         raise Skip("no code for GPUs in this build")
-    parts = code.split("atom.global.add.u32")
-    if len(parts) != 3 or "ld.shared" not in code or any(not re.search(r"st\.shared\S* .*bar\.sync", p, re.S) for p in parts[1:]):
+    counts = [code.count(word) for word in ("atom.global.add.u32", "st.shared.u32", "ld.shared.u32")]
+    if counts != [2, 2, 2] or not re.search(r"atom\.global.*?st\.shared.*?bar\.sync.*?ld\.shared", code, re.S):
         raise Fail(code)
 
 
