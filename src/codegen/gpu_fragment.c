@@ -53,6 +53,8 @@ static bool use_is_fine(CpuCode *e, const TileNode *n, int i)
     case TOP_store: return i == n->nin - 1 && (t->rank == 2 || n->attr->drop);
     case TOP_reduce: return n->attr->axis == 1 && gpu_has_rows(e, t);
     case TOP_splat: case TOP_reshape:
+        if (e->gpu->roles && roles_store_shape(e, n))
+            return true;
         return gpu_is_column(t) && y->extent[0] == t->extent[0] && gpu_is_of_units(e, y) && stays(e, (TileRef){(TileNode *)n, 0});
     case TOP_map:
         if (gpu_is_column(t) && y->rank == 2 && y->extent[0] == t->extent[0] && t->rank == 2)

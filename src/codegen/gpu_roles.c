@@ -113,13 +113,13 @@ static LLVMValueRef short_quotient(CpuCode *e, const TileNode *n)
     none = LLVMBuildICmp(b, LLVMIntEQ, by[0], cpu_number(e, 0), "");
     d = narrow(e, cpu_intrinsic(e, "llvm.umin", &t, 1, by, 2));
     d = cpu_choose(e, none, i32_number(e, 1), d);
-    x = n->attr->op == OP_mod ? LLVMBuildURem(b, a, d, "") : LLVMBuildUDiv(b, a, d, "");
+    x = n->op == TOP_imod || (n->op == TOP_map && n->attr->op == OP_mod) ? LLVMBuildURem(b, a, d, "") : LLVMBuildUDiv(b, a, d, "");
     return cpu_choose(e, none, cpu_number(e, 0), wide(e, x));
 }
 
 static LLVMValueRef known(CpuCode *e, const TileNode *n)
 {
-    return n->type[0].kind == TILE_INDEX ? cpu_index(e, n) : role_is_short_quotient(n) ? short_quotient(e, n) : cpu_scalar(e, n);
+    return role_is_short_quotient(n) ? short_quotient(e, n) : n->type[0].kind == TILE_INDEX ? cpu_index(e, n) : cpu_scalar(e, n);
 }
 
 void role_emit_known(CpuCode *e, const TileNode *n)
@@ -454,6 +454,12 @@ bool roles_node(CpuCode *e, const TileNode *n)
         return true;
     if (n == r->loop) {
         consume(e);
+        return true;
+    }
+    if (role_is_boxed(r, n))
+        return true;
+    if (!r->chain && (n->op == TOP_idiv || n->op == TOP_imod) && role_is_short_quotient(n)) {
+        role_emit_known(e, n);
         return true;
     }
     for (int i = 0; i < r->nstores; i++)

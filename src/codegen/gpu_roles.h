@@ -19,7 +19,7 @@ typedef struct RoleOperand {
     const TileNode *load;
     const TileNode *part;       /* of a parameter, that it is taken of: rows end there; else NULL */
     bool turned;                /* do its rows, or columns, lie side by side, and not its steps? */
-    int span, slabs, box[2];    /* box: elements of a slab, the inner ones first */
+    int span, slabs, box[MAP_AXES];     /* box: elements of a slab, the inner ones first; 0 along other axes: one */
     MapAxes axes;
     int64_t bytes, slab;        /* of a slot, of a slab in it */
     int64_t at;                 /* in shared memory, of the first slot */
@@ -29,6 +29,7 @@ typedef struct RoleOperand {
 typedef struct RoleStore {
     const TileNode *store, *part;       /* as of an operand */
     int span, map;
+    int box[MAP_AXES];          /* of a store of more than two axes, whose rows are all but the last one: as a map has them; else 0 */
     MapAxes axes;
     bool before;                /* may its rows begin before the first one? Tensor copies fault there */
 } RoleStore;
@@ -104,6 +105,8 @@ void roles_frame(const CpuCode *e, const Roles *r, GpuFrame *frame);     /* thre
 bool role_unit(DType in, DType out, int columns, Wgmma *unit);
 bool role_block(const CpuCode *e, const TileNode *load, RoleOperand *o);       /* can tensor copies bring it for products? Then how it lies */
 bool role_row(const CpuCode *e, const TileNode *load, RoleOperand *o); /* the same of a row of f32 that threads read, unpermuted */
+TileRef role_stored(const TileNode *store);             /* a tile of two axes: what is stored, or what it is another shape of */
+bool role_is_boxed(const Roles *r, const TileNode *n);  /* is it that shape of a store that was found? */
 void role_find_stores(const CpuCode *e, Roles *r, const TileNode *first, int columns); /* from a node on, of tiles with so many columns, or any (0) */
 int64_t role_slots(const Roles *r);                     /* bytes that stored tiles pass through */
 bool role_is_of_consumers(TileOp op);

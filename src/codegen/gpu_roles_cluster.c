@@ -60,7 +60,7 @@ static int shared_along(const Roles *r, int axis)
                 return -1;
             operand = i;
         }
-    return operand >= 0 && r->o[operand].box[1] % (2 * EIGHT_ROWS) == 0 ? operand : -1;
+    return operand >= 0 && !r->o[operand].box[2] && r->o[operand].box[1] % (2 * EIGHT_ROWS) == 0 ? operand : -1;
 }
 
 /* false: there is none. */

@@ -71,14 +71,29 @@ static bool is_never_negative(const TileNode *n)
     }
 }
 
-/* Is it from 0 to below 2^31, as groups are, and what divisions leave of them? */
+static bool is_loop_number(const TileNode *n)
+{
+    return n->op == TILE_PARAM && n->block->owner && n->block->owner->op == TOP_for && n->block->params.at[0] == n;
+}
+
+/* Are a loop's numbers those of its rounds, which are counted in 32 bits? */
+static bool counts_rounds(const TileNode *loop)
+{
+    const TileNode *step = loop->in[2].node;
+
+    return step->op == TOP_index && step->attr->i == 1 && is_never_negative(loop->in[0].node);
+}
+
+/* Is it from 0 to below 2^31, as groups and rounds are, and what divisions leave of them? */
 static bool is_small(const TileNode *n)
 {
-    return n->op == TOP_group || role_is_short_quotient(n) || ((n->op == TOP_to_index || n->op == TOP_to_tile) && is_small(n->in[0].node));
+    return n->op == TOP_group || role_is_short_quotient(n) || (is_loop_number(n) && counts_rounds(n->block->owner)) || ((n->op == TOP_to_index || n->op == TOP_to_tile) && is_small(n->in[0].node));
 }
 
 bool role_is_short_quotient(const TileNode *n)
 {
+    if (n->op == TOP_idiv || n->op == TOP_imod)
+        return is_small(n->in[0].node) && is_never_negative(n->in[1].node);
     return n->op == TOP_map && is_integer(n) && n->nin == 2 && (n->attr->op == OP_floordiv || n->attr->op == OP_mod) && is_small(n->in[0].node) &&
            is_never_negative(n->in[1].node);
 }
@@ -93,11 +108,6 @@ static bool is_read_once(const TileNode *n)
     for (int i = 1; is && i < n->nin; i++)
         is = roles_is_known(n->in[i].node);
     return is;
-}
-
-static bool is_loop_number(const TileNode *n)
-{
-    return n->op == TILE_PARAM && n->block->owner && n->block->owner->op == TOP_for && n->block->params.at[0] == n;
 }
 
 bool roles_is_known(const TileNode *n)
@@ -170,15 +180,23 @@ static bool map_axes(const CpuCode *e, const TileNode *n, MapAxes *a)
 /* Bytes of a slab's row: what tensor copies and wgmma permute. */
 static int span_of(int64_t bytes) { return bytes % 128 == 0 ? 128 : bytes % 64 == 0 ? 64 : 32; }
 
-/* Is it a load of two axes, of places that are known, zeros past the ends, that a tensor copy can do? */
-static bool is_copied(const CpuCode *e, const TileNode *load, MapAxes *a)
+/* Is it a load of places that are known, zeros past the ends, of what nobody writes? */
+static bool is_fixed(const CpuCode *e, const TileNode *load)
 {
-    if (load->op != TOP_load || load->type[0].rank != 2 || load->attr->f != 0 || gpu_writes(&e->k->body, cpu_root(load->in[0])))
+    if (load->op != TOP_load || load->attr->f != 0 || gpu_writes(&e->k->body, cpu_root(load->in[0])))
         return false;
     for (int k = 1; k < load->nin; k++)
         if (!roles_is_known(load->in[k].node))
             return false;
-    return map_axes(e, load, a) && is_aligned(load->in[1 + a->inner], (int)raw_size((DType)load->type[0].dtype));
+    return true;
+}
+
+static bool begins_aligned(const TileNode *load, int inner) { return is_aligned(load->in[1 + inner], (int)raw_size((DType)load->type[0].dtype)); }
+
+/* Is it such a load of two axes that a tensor copy can do? */
+static bool is_copied(const CpuCode *e, const TileNode *load, MapAxes *a)
+{
+    return load->type[0].rank == 2 && is_fixed(e, load) && map_axes(e, load, a) && begins_aligned(load, a->inner);
 }
 
 bool role_row(const CpuCode *e, const TileNode *load, RoleOperand *o)
@@ -217,6 +235,41 @@ bool role_block(const CpuCode *e, const TileNode *load, RoleOperand *o)
     return o->box[1] <= BOX_MOST && o->bytes % SLOT_ALIGN == 0;
 }
 
+/* Extents of a block of three or four axes as its map has them. false: one is too long for a box. */
+static bool fill_box(const TileType *t, int *box)
+{
+    for (int i = 1; i < t->rank; i++)
+        if ((box[i] = t->extent[t->rank - 1 - i]) > BOX_MOST)
+            return false;
+    return true;
+}
+
+/* Does an access go over all axes of a parameter, of three or four, the last one of which lies side by side? Then they are a map's. */
+static bool is_boxed(const CpuCode *e, const TileNode *n)
+{
+    const TileType *view = tile_type(n->in[0]);
+
+    return view->rank > 2 && !n->attr->drop && view->stride[view->rank - 1] == 1 && is_of_kernel(e, n->in[0]);
+}
+
+/* A block of more axes, of which a reshape makes rows of the last one: windows of an image. One box has them in their order. */
+static bool rows_block(const CpuCode *e, const TileNode *rows, RoleOperand *o)
+{
+    const TileNode *load = rows->in[0].node;
+    const TileType *t = tile_type(rows->in[0]);
+    int last = t->rank - 1, bytes = (int)raw_size((DType)t->dtype), inner;
+
+    if (load->block != rows->block || !is_fixed(e, load) || !is_boxed(e, load) || rows->type[0].rank != 2 ||
+        rows->type[0].extent[1] != t->extent[last] || !begins_aligned(load, last))
+        return false;
+    inner = t->extent[last] * bytes;
+    *o = (RoleOperand){.load = load, .axes = {last, last - 1}, .span = span_of(inner)};
+    o->slabs = inner / o->span;
+    o->slab = (int64_t)rows->type[0].extent[0] * o->span;
+    o->bytes = o->slab * o->slabs;
+    return inner % o->span == 0 && o->bytes % SLOT_ALIGN == 0 && fill_box(t, o->box) && (o->box[0] = o->span / bytes) > 0;
+}
+
 static bool find_operand(const CpuCode *e, Roles *r, int i)
 {
     RoleOperand *o = &r->o[i];
@@ -227,7 +280,7 @@ static bool find_operand(const CpuCode *e, Roles *r, int i)
     if (turned && v.node->block != b)
         return false;
     v = turned ? v.node->in[0] : v;
-    if (v.node->block != b || !role_block(e, v.node, o))
+    if (v.node->block != b || !(v.node->op == TOP_reshape ? rows_block(e, v.node, o) : role_block(e, v.node, o)))
         return false;
     o->turned = (turned == (i == 0)) == (o->axes.inner > o->axes.second);
     r->unit.turned[i] = o->turned;
@@ -236,15 +289,51 @@ static bool find_operand(const CpuCode *e, Roles *r, int i)
 
 /* ---- stores ---- */
 
+TileRef role_stored(const TileNode *store)
+{
+    TileRef v = store->in[store->nin - 1];
+
+    return tile_type(v)->rank > 2 && v.node->op == TOP_reshape ? v.node->in[0] : v;
+}
+
+bool role_is_boxed(const Roles *r, const TileNode *n)
+{
+    for (int i = 0; i < r->nstores; i++)
+        if (r->store[i].box[1] && r->store[i].store->in[r->store[i].store->nin - 1].node == n)
+            return true;
+    return false;
+}
+
+bool roles_store_shape(const CpuCode *e, const TileNode *n) { return role_is_boxed(roles(e), n); }
+
+/* The box of 64 rows of a tile that is stored as a block of more axes. They are powers of two, so that each 64 rows are such a box. */
+static bool store_box(const CpuCode *e, const TileNode *n, MapAxes *a, int *box)
+{
+    const TileType *t = tile_type(n->in[n->nin - 1]);
+    int left = GROUP_ROWS;
+
+    if (t->rank < 3 || !is_boxed(e, n) || !fill_box(t, box))
+        return false;
+    for (int i = 1; i < t->rank; i++) {
+        if (box[i] & (box[i] - 1))
+            return false;
+        box[i] = box[i] < left ? box[i] : left;
+        left /= box[i];
+    }
+    *a = (MapAxes){t->rank - 1, t->rank - 2};
+    return left == 1;
+}
+
 void role_find_stores(const CpuCode *e, Roles *r, const TileNode *first, int columns)
 {
     int taken = r->nmaps;
 
     for (const TileNode *n = first; n; n = n->next) {
-        const TileType *t = n->op == TOP_store ? tile_type(n->in[n->nin - 1]) : NULL;
-        int bytes = t ? (int)raw_size((DType)t->dtype) : 0, rank = t ? tile_type(n->in[0])->rank : 0;
+        const TileType *t = n->op == TOP_store ? tile_type(role_stored(n)) : NULL;
+        int bytes = t ? (int)raw_size((DType)t->dtype) : 0, rank = t ? tile_type(n->in[0])->rank : 0, box[MAP_AXES] = {0};
         MapAxes a = {0};
-        bool fits = t && t->rank == 2 && t->extent[0] == r->extent[0] && (!columns || t->extent[1] == columns) && map_axes(e, n, &a) &&
+        bool fits = t && t->rank == 2 && t->extent[0] == r->extent[0] && (!columns || t->extent[1] == columns) &&
+                    (tile_type(n->in[n->nin - 1])->rank > 2 ? store_box(e, n, &a, box) : map_axes(e, n, &a)) &&
                     tile_type(n->in[0])->stride[rank - 1] == 1 &&
                     bytes <= 4 && !is_packed((DType)t->dtype) && !dtype_is_complex((DType)t->dtype) &&
                     is_aligned(n->in[rank], bytes) && (int64_t)t->extent[1] * bytes % 32 == 0 && t->extent[1] % 16 == 0;
@@ -252,8 +341,10 @@ void role_find_stores(const CpuCode *e, Roles *r, const TileNode *first, int col
         const TileNode *part = fits ? part_of(e, n->in[0], a.second) : NULL;
         for (int i = 1; fits && i <= rank; i++)
             fits = i == 1 + a.second || is_never_negative(n->in[i].node);
-        if (fits && !(part && before) && r->nmaps < GPU_MAPS) {
-            r->store[r->nstores] = (RoleStore){n, part, span_of((int64_t)t->extent[1] * bytes), taken + r->nstores, a, before};
+        if (fits && !((part || box[1]) && before) && r->nmaps < GPU_MAPS) {
+            RoleStore *s = &r->store[r->nstores];
+            *s = (RoleStore){.store = n, .part = part, .span = span_of((int64_t)t->extent[1] * bytes), .map = taken + r->nstores, .axes = a, .before = before};
+            memcpy(s->box, box, sizeof box);
             r->nstores++;
             r->nmaps++;
         }
@@ -303,7 +394,7 @@ static bool takes_turns(const Roles *r)
 
     for (const TileNode *n = r->loop->next; n; n = n->next) {
         stores += n->op == TOP_store;
-        if (n->op == TOP_reshape || n->op == TOP_permute)
+        if ((n->op == TOP_reshape && !role_is_boxed(r, n)) || n->op == TOP_permute)
             return false;
     }
     return stores == r->nstores && r->threads == GROUP_THREADS;
@@ -464,7 +555,9 @@ void role_map(const CpuCode *e, const RoleOperand *o, GpuMap *m)
 
     *m = (GpuMap){.param = (uint8_t)number_of(e, view), .ends = o->part != NULL, .bytes = (uint8_t)raw_size((DType)view->type[0].dtype),
                   .swizzle = (uint8_t)o->span, .inner = (uint8_t)o->axes.inner, .second = (uint8_t)o->axes.second,
-                  .tf32 = view->type[0].dtype == DT_tf32, .box = {(uint32_t)o->box[0], (uint32_t)o->box[1]}};
+                  .tf32 = view->type[0].dtype == DT_tf32};
+    for (int i = 0; i < MAP_AXES; i++)
+        m->box[i] = (uint32_t)o->box[i];
 }
 
 void role_store_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)
@@ -473,6 +566,8 @@ void role_store_maps(const CpuCode *e, const Roles *r, GpuFrame *frame)
     for (int i = 0; i < r->nstores; i++) {
         const RoleStore *s = &r->store[i];
         RoleOperand o = {.load = s->store, .part = s->part, .span = s->span, .axes = s->axes, .box = {0, GROUP_ROWS}};
+        if (s->box[1])
+            memcpy(o.box, s->box, sizeof o.box);
         o.box[0] = o.span / (int)raw_size((DType)o.load->in[0].node->type[0].dtype);
         role_map(e, &o, &frame->map[s->map]);
     }

@@ -212,6 +212,22 @@ static void go_over(CpuCode *e, const Slabs *s, LLVMValueRef slot, TileRef v, Ti
 
 /* ---- slabs ---- */
 
+/* Where a row of the tile is, along the axes of its box: they are powers of two, and go from the second one on. */
+static void step_to_row(CpuCode *e, const RoleStore *s, LLVMValueRef row, LLVMValueRef *at)
+{
+    const TileType *t = tile_type(s->store->in[s->store->nin - 1]);
+
+    if (!s->box[1]) {
+        at[1] = plus(e, at[1], row);
+        return;
+    }
+    for (int i = 1; i < t->rank; i++) {
+        int extent = t->extent[t->rank - 1 - i];
+        at[i] = plus(e, at[i], op32(e, LLVMAnd, row, extent - 1));
+        row = op32(e, LLVMUDiv, row, extent);
+    }
+}
+
 static void send_slab(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRef row, int64_t column)
 {
     const TileNode *n = s->s->store;
@@ -220,7 +236,7 @@ static void send_slab(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLVMValueRe
 
     role_coordinates(e, n, s->s->axes, at);
     at[0] = op32(e, LLVMAdd, at[0], column);
-    at[1] = plus(e, at[1], row);
+    step_to_row(e, s->s, row, at);
     rank = role_end_rows(e, n, s->s->part, s->s->axes.second, GROUP_ROWS, at);
     gpu_tensor_store(e, roles(e)->map[s->s->map], at, rank, slot);
     gpu_tensor_commit(e);
@@ -288,7 +304,7 @@ typedef struct Sent { Slabs s; TileRef whole, seed, v; LLVMValueRef *x; } Sent;
 
 static Sent sent_of(CpuCode *e, const RoleStore *store, LLVMValueRef own)
 {
-    Sent t = {.s = {.s = store}, .whole = store->store->in[store->store->nin - 1]};
+    Sent t = {.s = {.s = store}, .whole = role_stored(store->store)};
 
     t.seed = seed_of(t.whole, store->span);
     t.v = t.seed.node ? t.seed : t.whole;
@@ -362,7 +378,7 @@ void role_store_tiles(CpuCode *e, const RoleStore *store, int n)
     e->gpu->thread = thread;
 }
 
-static const TileType *stored_type(const RoleStore *s) { return tile_type(s->store->in[s->store->nin - 1]); }
+static const TileType *stored_type(const RoleStore *s) { return tile_type(role_stored(s->store)); }
 
 bool role_stores_together(const Roles *r)
 {

@@ -136,7 +136,7 @@ int far_map(GpuDevice *g, const GpuMap *m, int rank, const TileArg *arg, CUtenso
             return FAR_MISFIT;
         extent[i] = (uint64_t)arg->extent[axis];
         step[i] = one ? ROW_ALIGN : (uint64_t)bytes;
-        box[i] = i < 2 ? m->box[i] : 1;
+        box[i] = m->box[i] ? m->box[i] : 1;
     }
     if ((uintptr_t)arg->base % ROW_ALIGN)
         return FAR_MISFIT;

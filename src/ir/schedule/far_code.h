@@ -12,7 +12,7 @@
 
 /*
  * A tensor map: boxes of box[0] by box[1] elements along one axis of a parameter, `inner`, and another one, `second`, in shared memory rows of
- * `swizzle` bytes, or 0: as they lie.  Elements of the inner axis have to lie side by side, all else at multiples of 16 bytes.  f32s of a view of
+ * `swizzle` bytes, or 0: as they lie; box[2] and box[3] are along the other axes as gpu_map_axis has them, 0: one element.  Elements of the inner axis have to lie side by side, all else at multiples of 16 bytes.  f32s of a view of
  * tf32 are rounded on their way.
  *
  * Where boxes end with a part of the parameter (`ends`), as those of one group of rows among others do, the map has three axes for its rows: a
@@ -20,9 +20,10 @@
  * begins v rows before the end of the long axis has v rows and zeros behind them, or stores no more than these; where it begins is the sum of the
  * first two places (as Triton has it, python/triton/tools/ragged_tma.py).
  */
-typedef struct GpuMap { uint8_t param, bytes, swizzle, inner, second; bool tf32, ends; uint32_t box[2]; } GpuMap;
+enum { MAP_AXES = 5 };
+typedef struct GpuMap { uint8_t param, bytes, swizzle, inner, second; bool tf32, ends; uint32_t box[MAP_AXES]; } GpuMap;
 /* GPU_ENDED: axes of a parameter whose boxes end so, at most */
-enum { GPU_MAPS = 8, MAP_AXES = 5, GPU_ENDED = MAP_AXES - 2, GPU_END = 1 << 30 };
+enum { GPU_MAPS = 8, GPU_ENDED = MAP_AXES - 2, GPU_END = 1 << 30 };
 
 /* Which axis of a parameter of this rank is coordinate i of such a map: the box's two come first, then the others, the last one first. */
 static inline int gpu_map_axis(int rank, int inner, int second, int i)

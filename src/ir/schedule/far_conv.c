@@ -7,24 +7,19 @@
  * stand side by side, and what comes out is turned.  The derivative by the kernel has large windows and few places: there a window is laid out
  * as a row, along which memory goes on, and so does the product.
  *
- * Of bf16 and f16 the product is one of matrix units.
+ * Of bf16 and f16 the product is one of matrix units.  Where warpgroups have them windows are not laid out at all (far_windows.h).
  */
-#include "ir/schedule/far_impl.h"
+#include "ir/schedule/far_windows.h"
 
 #include "base/ints.h"
-#include "ir/graph/level.h"
-#include "runtime/conv.h"
 #include "runtime/gpu_device.h"
 #include "runtime/kernel_util.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { WINDOWS_LOG = 32, PART = 8, SPATIAL = 3 };       /* bytes of windows, at most; of the memory, at most; axes */
+enum { WINDOWS_LOG = 32, PART = 8 };        /* bytes of windows, at most; of the memory, at most */
 enum { BLOCK = 128, ALIGNED = 16, LONG = 1024 };        /* columns of the product's blocks; bytes that its rows are whole numbers of; steps */
-
-/* A convolution, or one of its phases. */
-typedef struct FarConv { Trace *T; const Attr *a; const Tensor *w; const TType *y; ConvAxis axis[SPATIAL]; } FarConv;
 
 /* The op's only result in place of *t, which is given up; once something failed nothing is done any more. */
 static void become(Trace *T, OpId op, const Attr *a, Tensor **t)
@@ -297,10 +292,11 @@ int far_conv(Trace *T, const Attr *a, Tensor *const *in, const TType *y, Tensor 
         conv_phase(&v.axis[i], &d[i], 0);
         spread = spread || d[i].spread != 1;
     }
-    if (!(each = batches_at_once(&v, in[0])))
-        return 0;
     T->dying = 0;
-    out[0] = each < in[0]->shape[0] ? batches(&v, d, in[0], each, spread) : spread ? phases(&v, in[0], d) : phase(&v, in[0]);
+    out[0] = far_windows(&v, d, in[0]);
+    each = out[0] ? 0 : batches_at_once(&v, in[0]);
+    if (each)
+        out[0] = each < in[0]->shape[0] ? batches(&v, d, in[0], each, spread) : spread ? phases(&v, in[0], d) : phase(&v, in[0]);
     T->dying = dying;
     if (!out[0])
         return 0;

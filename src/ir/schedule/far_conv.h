@@ -1,0 +1,15 @@
+/* far_conv.h - a convolution on a GPU, as the files that do it see it. */
+#ifndef TSR_IR_FAR_CONV_H
+#define TSR_IR_FAR_CONV_H
+
+#include "ir/schedule/far_impl.h"
+
+#include "ir/graph/level.h"
+#include "runtime/conv.h"
+
+enum { SPATIAL = 3 };           /* axes, at most */
+
+/* A convolution, or one of its phases. */
+typedef struct FarConv { Trace *T; const Attr *a; const Tensor *w; const TType *y; ConvAxis axis[SPATIAL]; } FarConv;
+
+#endif
