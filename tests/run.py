@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from harness.test import Context, Fail, Skip  # noqa: E402
 
-ORDER = ("style", "cli", "cache", "bundles", "tune", "profile", "unit", "graphs", "schedules", "staged", "compiled", "passes", "programs", "kernels", "gpu", "gpu_kernels", "gpu_graphs", "gpu_runs", "gpu_on_host", "gpu_bundles", "targets", "faults", "clean", "models", "peers", "arrays", "dist", "syntax", "grammar", "watch", "documents", "explain", "fix", "traces", "types", "unseen", "repl", "pathological",
+ORDER = ("style", "cli", "cache", "bundles", "tune", "profile", "unit", "graphs", "schedules", "staged", "compiled", "passes", "programs", "kernels", "gpu", "gpu_kernels", "gpu_convolutions", "gpu_graphs", "gpu_runs", "gpu_on_host", "gpu_bundles", "targets", "faults", "clean", "models", "peers", "arrays", "dist", "syntax", "grammar", "watch", "documents", "explain", "fix", "traces", "types", "unseen", "repl", "pathological",
          "durable", "examples", "gpt2", "robust", "leaks", "sanitized")
 
 

@@ -217,7 +217,7 @@ void gpu_assembly_pure(CpuCode *e, LLVMValueRef call);  /* it follows from its o
 bool gpu_is_chain(const CpuCode *e);                    /* is it a kernel of several products by warpgroups (gpu_chain.h)? */
 void roles_enter_register(CpuCode *e, int number);      /* tiles that came with the product have their element of this register */
 void roles_take_all(CpuCode *e);                        /* those of all registers are there */
-bool roles_store_shape(const CpuCode *e, const TileNode *n);   /* does a reshape give the shape of a store by tensor copies, and no elements a place? */
+bool roles_store_shape(const CpuCode *e, const TileNode *n);   /* is a reshape but the shape of a store by tensor copies? */
 bool roles_read_own(const CpuCode *e);                  /* does the kernel load from what it stores to? */
 
 /* ---- gpu_chain.c ---- */

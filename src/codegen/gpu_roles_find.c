@@ -87,7 +87,8 @@ static bool counts_rounds(const TileNode *loop)
 /* Is it from 0 to below 2^31, as groups and rounds are, and what divisions leave of them? */
 static bool is_small(const TileNode *n)
 {
-    return n->op == TOP_group || role_is_short_quotient(n) || (is_loop_number(n) && counts_rounds(n->block->owner)) || ((n->op == TOP_to_index || n->op == TOP_to_tile) && is_small(n->in[0].node));
+    return n->op == TOP_group || role_is_short_quotient(n) || (is_loop_number(n) && counts_rounds(n->block->owner)) ||
+           ((n->op == TOP_to_index || n->op == TOP_to_tile) && is_small(n->in[0].node));
 }
 
 bool role_is_short_quotient(const TileNode *n)
@@ -343,7 +344,8 @@ void role_find_stores(const CpuCode *e, Roles *r, const TileNode *first, int col
             fits = i == 1 + a.second || is_never_negative(n->in[i].node);
         if (fits && !((part || box[1]) && before) && r->nmaps < GPU_MAPS) {
             RoleStore *s = &r->store[r->nstores];
-            *s = (RoleStore){.store = n, .part = part, .span = span_of((int64_t)t->extent[1] * bytes), .map = taken + r->nstores, .axes = a, .before = before};
+            *s = (RoleStore){.store = n, .part = part, .map = taken + r->nstores, .axes = a, .before = before};
+            s->span = span_of((int64_t)t->extent[1] * bytes);
             memcpy(s->box, box, sizeof box);
             r->nstores++;
             r->nmaps++;

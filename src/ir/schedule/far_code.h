@@ -12,8 +12,8 @@
 
 /*
  * A tensor map: boxes of box[0] by box[1] elements along one axis of a parameter, `inner`, and another one, `second`, in shared memory rows of
- * `swizzle` bytes, or 0: as they lie; box[2] and box[3] are along the other axes as gpu_map_axis has them, 0: one element.  Elements of the inner axis have to lie side by side, all else at multiples of 16 bytes.  f32s of a view of
- * tf32 are rounded on their way.
+ * `swizzle` bytes, or 0: as they lie; box[2] and box[3] are along the other axes as gpu_map_axis has them, 0: one element.
+ * Elements of the inner axis have to lie side by side, all else at multiples of 16 bytes.  f32s of a view of tf32 are rounded on their way.
  *
  * Where boxes end with a part of the parameter (`ends`), as those of one group of rows among others do, the map has three axes for its rows: a
  * long one of GPU_END rows, the parameter's own, and one whose step takes GPU_END rows back, in 64 bits, when its place is GPU_END.  A box that

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACES = 132, ALIGNED = 16, UNIT = 8 };          /* processors of the chip that the figures are of; bytes, elements that axes are multiples of */
+enum { PLACES = 132, ALIGNED = 16, UNIT = 8 };          /* processors of the chip of the figures; bytes, elements that axes are multiples of */
 enum { IMAGE, LINE, PLACE, CHANNEL, AXES };
 
 /* ---- operands ---- */
@@ -93,7 +93,8 @@ static bool lay(Trace *T, Image *m, const int16_t *stride, Tensor **kept)
     if (!t)
         return false;
     int64_t extent[6] = {stride[0], stride[1], t->shape[IMAGE], t->shape[LINE] / stride[0], t->shape[PLACE] / stride[1], t->shape[CHANNEL]};
-    int64_t step[6] = {t->stride[LINE], t->stride[PLACE], t->stride[IMAGE], t->stride[LINE] * stride[0], t->stride[PLACE] * stride[1], t->stride[CHANNEL]};
+    int64_t step[6] = {t->stride[LINE], t->stride[PLACE], t->stride[IMAGE], t->stride[LINE] * stride[0], t->stride[PLACE] * stride[1],
+                       t->stride[CHANNEL]};
     t = seen(t, 6, extent, step, t->offset);
     lies = t ? tensor_contiguous(t) : NULL;
     tensor_unref(t);
@@ -268,7 +269,7 @@ static bool choose_kernel(WindowKind *k, const int64_t *extent, int64_t images, 
 
 /* ---- one phase ---- */
 
-static int number_of_axis(const FarConv *v, int i) { return i - (PLANE - v->a->n); }     /* an axis of the plane as one of v; negative: it is not there */
+static int number_of_axis(const FarConv *v, int i) { return i - (PLANE - v->a->n); }   /* of an axis of the plane, in v; negative: it is not there */
 
 /* What the kernel has to know of axes. false: numbers that it has no room for. */
 static bool kind_of(const FarConv *v, bool by_kernel, WindowKind *k)
@@ -359,43 +360,7 @@ static int run_places(const FarConv *v, Image x, const Image *y)
 
 /* ---- the derivative by the kernel ---- */
 
-static const char join_text[] =
-    "tessera.tile v1\n"
-    "kernel @windows_join(%%t: view f32[?, 1], %%y: view %s[1]) sizes(s, n) grid(cdiv(n, 256)) lanes=256 {\n"
-    "  %%n: index = size {name=\"n\"}\n"
-    FAR_LANE
-    "  %%here: bool[] = ilt %%q, %%n\n"
-    "  if %%here {\n"
-    "    %%s: index = size {name=\"s\"}\n"
-    "    %%zero: index = index {i=0}\n"
-    "    %%one: index = index {i=1}\n"
-    "    %%first: f32[] = load %%t[%%zero, %%q] {shape=(1, 1) drop=3}\n"
-    "    %%total: f32[] = for %%k = %%one to %%s step %%one carry(%%acc = %%first) {\n"
-    "      %%x: f32[] = load %%t[%%k, %%q] {shape=(1, 1) drop=3}\n"
-    "      %%next: f32[] = map add %%acc, %%x\n"
-    "      yield %%next\n"
-    "    }\n"
-    "    %%r: %s[] = map convert %%total {dtype=%s}\n"
-    "    store %%y[%%q], %%r {drop=1}\n"
-    "  } else {\n"
-    "  }\n"
-    "}\n";
-
-static int join(Tensor *parts, Tensor *y, int device)
-{
-    const char *to = dtype_info[y->dtype].name;
-    FarKernel *f = far_kernel_of(join_text, to, to, to);
-    int64_t n = tensor_size(y), sizes[2] = {parts->shape[0], n};
-    TileArg arg[2];
-
-    if (!f->code)
-        return 0;
-    if (!far_flat(parts, device, false, 0, &arg[0]) || !far_flat(y, device, true, y->offset, &arg[1]))
-        return -1;
-    arg[0] = (TileArg){.base = arg[0].base, .extent = {parts->shape[0], n}, .stride = {n, 1}};
-    return far_launch(f, device, sizes, arg);
-}
-/* The cotangent of a convolution as v's kernel, its image as v's input with images and channels exchanged: y is [o, lines, places, c]. As run_places. */
+/* As run_places, of a cotangent as v's kernel and an image, with images and channels exchanged, as v's input: y is [o, lines, places, c]. */
 static int run_kernel(const FarConv *v, Image x, Tensor *y)
 {
     int64_t sizes[W_SIZES] = {0};
@@ -435,7 +400,7 @@ static int run_kernel(const FarConv *v, Image x, Tensor *y)
     if (ok)
         done = far_launcher(f->code, f->tile, device, sizes, arg, v->T->span);
     if (done == 1)
-        done = join(kept[2], y, device);
+        done = far_join_parts(kept[2], y, device);
     for (int i = 0; i < 3; i++)
         tensor_unref(kept[i]);
     return done;

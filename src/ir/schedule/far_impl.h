@@ -112,6 +112,9 @@ int product_slack(const Attr *a);                       /* of a product */
 /* out = x @ y, summed in `accum` and then rounded to out's dtype. 0: it cannot; -1: a fault. */
 int far_product(int device, Tensor *x, Tensor *y, Tensor *out, DType accum, int slack, Span where);
 
+/* ---- far_parts.c ---- */
+int far_join_parts(Tensor *parts, Tensor *sum, int device);     /* sum's elements, those of the parts added up, and rounded; as far_launch */
+
 /* ---- far_blocks.c ---- */
 struct Run;
 int far_blocks(struct Run *u, const StrideClass *lies);         /* as FusedFar has it */

@@ -87,9 +87,9 @@ static int sum_parts(Tensor *const *t, Tensor *parts, int device, const ProductK
     return far_launcher(f->code, f->tile, device, sizes, arg, where);
 }
 
-static int join_parts(Tensor *parts, Tensor *sum, int device, const ProductKind *p)
+int far_join_parts(Tensor *parts, Tensor *sum, int device)
 {
-    const char *from = dtype_info[p->sum].name, *to = dtype_info[p->out].name;
+    const char *from = dtype_info[parts->dtype].name, *to = dtype_info[sum->dtype].name;
     FarKernel *f = far_kernel_of(join_text, from, to, from, from, from, from, to, to);
     int64_t n = tensor_size(sum), sizes[2] = {parts->shape[0], n};
     TileArg arg[2];
@@ -119,7 +119,7 @@ int product_in_parts(Tensor *const *t, int device, ProductKind *p, const Batches
     sizes[1] = each;
     done = sum_parts(t, all, device, &part, b, sizes, where);
     if (done == 1)
-        done = join_parts(all, t[2], device, p);
+        done = far_join_parts(all, t[2], device);
     tensor_unref(all);
     return done;
 }

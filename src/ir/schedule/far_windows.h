@@ -1,9 +1,9 @@
 /*
  * far_windows.h - convolutions by matrix units whose windows are read where the image lies (far_windows.c: the kernels; far_images.c: operands).
  *
- * An image is seen as [x, lines, places, channels], the channels side by side.  Where places of the sums step by a stride, an image falls into phases,
- * which are further along the first axis: place j's tap t, at start + j * stride + t * each, is at j + (start + t * each) // stride of the phase
- * that is the rest of that division.
+ * An image is seen as [x, lines, places, channels], the channels side by side.  Where places of the sums step by a stride, an image falls into
+ * phases, which are further along the first axis: place j's tap t, at start + j * stride + t * each, is at j + (start + t * each) // stride of the
+ * phase that is the rest of that division.
  */
 #ifndef TSR_IR_FAR_WINDOWS_H
 #define TSR_IR_FAR_WINDOWS_H
@@ -23,7 +23,7 @@ typedef struct WindowKind {
 } WindowKind;
 
 /*
- * Sizes of a launch: boxes along images, lines and places; outputs, or blocks of them; rounds of a sum, and of a part of it; parts; blocks of channels;
+ * Sizes of a launch: boxes along images, lines and places; blocks of outputs; rounds of a sum, and of a part of it; parts; blocks of channels;
  * how far images, and phases along lines and places, are apart along x.
  */
 typedef enum { W_N, W_H, W_W, W_O, W_ROUNDS, W_PART, W_PARTS, W_CHANNELS, W_XN, W_XH, W_XW, W_SIZES } WindowSize;

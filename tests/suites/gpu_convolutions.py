@@ -1,0 +1,89 @@
+"""Convolutions of GPUs that read windows where the image lies: on the driver of the tests, to the host's bits, and as PTX for what they are made of."""
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+from harness import process
+from harness.test import Fail, Test
+
+from . import gpu_kernels
+
+# Of whole numbers, whose sums are the same in any order. Strides that lines are and are not multiples of, dilation, few channels, images either way, a row of places.
+WINDOWS = '''
+random.seed(21)
+def whole(shape, dt):
+    return (random.uniform(shape) * 7.0 - 3.0).to(int32).to(dt)
+
+def last(x):
+    order = (0, *range(2, x.ndim), 1)
+    return x.permute(*order).contiguous().permute(0, x.ndim - 1, *range(1, x.ndim - 1))
+
+def show(name, y):
+    print(name, y.shape, y.dtype, (y.to(f64) * ((arange(y.size) % 97).to(f64) + 1.0).reshape(y.shape)).sum().item(), y.reshape(-1)[-9:].tolist())
+
+for name, xs, ws, more in [
+        ("plain", (2, 16, 8, 8), (24, 16, 3, 3), {"padding": 1}), ("small", (3, 16, 7, 9), (8, 16, 3, 3), {}), ("wide", (1, 72, 8, 40), (72, 72, 3, 3), {"padding": 1}),
+        ("stride", (2, 40, 12, 10), (16, 40, 3, 3), {"stride": 2, "padding": 1}), ("odd", (4, 16, 9, 11), (16, 16, 3, 3), {"stride": 2, "padding": 1}),
+        ("few", (4, 3, 20, 20), (8, 3, 7, 7), {"stride": 2, "padding": 3}), ("one", (2, 72, 8, 8), (8, 72, 1, 1), {}), ("picks", (2, 16, 8, 8), (8, 16, 1, 1), {"stride": 2}),
+        ("apart", (2, 16, 14, 14), (8, 16, 3, 3), {"padding": 2, "dilation": 2}), ("line", (3, 24, 50), (16, 24, 5), {"padding": 2, "stride": 2}),
+        ("three", (16, 8, 9, 9), (8, 8, 3, 3), {"stride": 3})]:
+    for dt in (bf16, f16):
+        f = lambda x, w: (conv1d if len(xs) == 3 else conv2d)(x, w, **more)
+        x, w = whole(xs, dt), whole(ws, dt)
+        y = f(x, w)
+        dy = whole(y.shape, dt)
+        show(name, y)
+        show(name + " last", f(last(x), last(w)))
+        show(name + " staged", jit(lambda x, w: relu(f(x, w) + 1.0))(last(x), w))
+        for a, b, c in ((x, w, dy), (last(x), last(w), last(dy))):
+            for d in vjp(f, a, b)[1](c):
+                show(name + " derivative", d)
+'''
+
+MADE = '''
+x, w = [zeros(s, dtype=bf16).permute(0, 3, 1, 2) for s in ((64, 28, 28, 128), (128, 3, 3, 128))]
+for stride in (1, 2):
+    f = lambda x, w: conv2d(x, w, stride=stride, padding=1)
+    y = f(x, w)
+    vjp(f, x, w)[1](y)
+'''
+SAVE = '#!/bin/sh\nfor a; do case $a in *.ptx) cp "$a" "$SAVED/$$.ptx";; esac; done\nwhile [ "$1" != -o ]; do shift; done\nprintf cubin >"$2"\n'
+
+
+def texts(ctx, text):
+    """The kernels that a program has an H100 assemble."""
+    with tempfile.TemporaryDirectory() as d:
+        d = pathlib.Path(d)
+        (d / "program.tsr").write_text(text)
+        (d / "ptxas").write_text(SAVE)
+        (d / "ptxas").chmod(0o755)
+        (d / "saved").mkdir()
+        env = {**process.fake_driver(ctx.tessera, "chip=90,memory=4000"), "TESSERA_PTXAS": str(d / "ptxas"), "SAVED": str(d / "saved"), "TESSERA_CACHE": ""}
+        p = process.run([ctx.tessera, "run", "--device", "gpu:0", d / "program.tsr"], env=env, timeout=120)
+        if why := process.died(p) or (p.returncode and p.stderr[-600:]):
+            raise Fail(why)
+        return [f.read_text() for f in sorted((d / "saved").iterdir())]
+
+
+def made(ctx):
+    """A convolution and both derivatives, with strides too, are wgmma of boxes of four axes that tensor copies bring; ptxas spills nothing."""
+    windows = [t for t in texts(ctx, MADE) if "wgmma" in t]
+    for t in windows:
+        if len(re.findall(r"cp\.async\.bulk\.tensor\.4d\.shared", t)) < 2 or "mma.sync" in t:
+            raise Fail(t[:2000])
+    if len(windows) < 6:
+        raise Fail(f"{len(windows)} kernels")
+    ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
+    for t in windows if ptxas else []:
+        with tempfile.TemporaryDirectory() as d:
+            (pathlib.Path(d) / "k.ptx").write_text(t)
+            p = subprocess.run([ptxas, "-v", "-arch=sm_90a", f"{d}/k.ptx", "-o", f"{d}/k.cubin"], capture_output=True, text=True)
+            if p.returncode or not re.search(r" 0 bytes spill stores", p.stderr) or "serializ" in p.stderr:
+                raise Fail(p.stderr[:1000])
+
+
+def tests(ctx):
+    yield Test("gpu_convolutions/windows", lambda: gpu_kernels.same_bits(ctx, WINDOWS, {"TESSERA_WINDOWS": "1"}))
+    yield Test("gpu_convolutions/made", lambda: made(ctx))
