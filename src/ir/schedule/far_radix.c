@@ -4,7 +4,8 @@
  * A pass of a digit is three or four kernels. A group counts the digits of 4,096 keys (`count`); the counts, each digit's of all of a row's groups
  * behind those of the smaller ones, are summed up (`sums`, twice where a row has many groups); then the group puts its keys, and places, where they
  * belong (`put`). There a warp goes over 512 keys, 32 at a time: lanes with equal digits find each other, and the first of them takes their numbers
- * from the warp's count of the digit, so equal digits keep their order. Values are fetched by place in the end, as they were.
+ * from the warp's count of the digit, so equal digits keep their order. The group's keys go to their own order in shared memory before they are
+ * written, so that those of a digit are written side by side. Values are fetched by place in the end, as they were.
  */
 #include "ir/schedule/far_impl.h"
 
@@ -13,7 +14,7 @@
 #include "runtime/kernel_util.h"
 #include "runtime/mesh.h"
 
-enum { LANES = 256, SPAN = 4096, DIGITS = 256, AT_ONCE = 1056 };        /* AT_ONCE: groups that a chip has room for, roughly */
+enum { LANES = 256, SPAN = 4096, DIGITS = 256, WARP = 32, PUT = SPAN / LANES, AT_ONCE = 1056 };  /* AT_ONCE: groups that a chip has room for, roughly */
 
 /* ---- keys ---- */
 
@@ -189,20 +190,20 @@ static const char sums_text[] =
     "  }\n"
     "}\n";
 
-/* The number of bits of x, by the formula that code generators know. */
+/* The number of bits of x, by the formula that code generators know; names end with the key's number. */
 #define BITS(to, x) \
-    "    %%" to "1: uint32[] = map shr %%" x ", %%u1\n" \
-    "    %%" to "2: uint32[] = map bitand %%" to "1, %%u5\n" \
-    "    %%" to "3: uint32[] = map sub %%" x ", %%" to "2\n" \
-    "    %%" to "4: uint32[] = map shr %%" to "3, %%u2\n" \
-    "    %%" to "5: uint32[] = map bitand %%" to "4, %%u3\n" \
-    "    %%" to "6: uint32[] = map bitand %%" to "3, %%u3\n" \
-    "    %%" to "7: uint32[] = map add %%" to "5, %%" to "6\n" \
-    "    %%" to "8: uint32[] = map shr %%" to "7, %%u4\n" \
-    "    %%" to "9: uint32[] = map add %%" to "7, %%" to "8\n" \
-    "    %%" to "a: uint32[] = map bitand %%" to "9, %%uf\n" \
-    "    %%" to "b: uint32[] = map mul %%" to "a, %%u01\n" \
-    "    %%" to ": uint32[] = map shr %%" to "b, %%u24\n"
+    "  %%" to "1_$: uint32[] = map shr %%" x "_$, %%u1\n" \
+    "  %%" to "2_$: uint32[] = map bitand %%" to "1_$, %%u5\n" \
+    "  %%" to "3_$: uint32[] = map sub %%" x "_$, %%" to "2_$\n" \
+    "  %%" to "4_$: uint32[] = map shr %%" to "3_$, %%u2\n" \
+    "  %%" to "5_$: uint32[] = map bitand %%" to "4_$, %%u3\n" \
+    "  %%" to "6_$: uint32[] = map bitand %%" to "3_$, %%u3\n" \
+    "  %%" to "7_$: uint32[] = map add %%" to "5_$, %%" to "6_$\n" \
+    "  %%" to "8_$: uint32[] = map shr %%" to "7_$, %%u4\n" \
+    "  %%" to "9_$: uint32[] = map add %%" to "7_$, %%" to "8_$\n" \
+    "  %%" to "a_$: uint32[] = map bitand %%" to "9_$, %%uf\n" \
+    "  %%" to "b_$: uint32[] = map mul %%" to "a_$, %%u01\n" \
+    "  %%" to "_$: uint32[] = map shr %%" to "b_$, %%u24\n"
 
 static const char put_text[] =
     "tessera.tile v1\n"
@@ -224,7 +225,8 @@ static const char put_text[] =
     "  %%room: index = index {i=2056}\n"
     "  %%each: index = index {i=512}\n"
     "  %%hist: view int32[1] shared = alloc %%room {name=\"hist\" dtype=int32 space=shared swizzle=rows}\n"
-    "  %%ranks: view int32[1] shared = alloc %%span {name=\"ranks\" dtype=int32 space=shared swizzle=rows}\n"
+    "  %%keys: view %s[1] shared = alloc %%span {name=\"keys\" dtype=%s space=shared swizzle=rows}\n"
+    "  %%places: view int32[1] shared = alloc %%span {name=\"places\" dtype=int32 space=shared swizzle=rows}\n"
     "  %%l: index = imod %%lane, %%warp\n"
     "  %%w: index = idiv %%lane, %%warp\n"
     "  %%whist: index = imul %%w, %%stride\n"
@@ -242,53 +244,105 @@ static const char put_text[] =
     "  }\n"
     "  barrier\n";
 
-/* The ranks of the keys of one digit in their warp. */
-static const char put_ranks[] =
+/* Which keys the lane has: PUT of them, 32 apart, whose names end with their numbers. They and their places are all under way before any is used. */
+static const char put_first[] =
     "  %%lu: uint32[] = to_tile %%l {dtype=uint32}\n"
     "  %%lu1: uint32[] = map shl %%u1, %%lu\n"
     "  %%under: uint32[] = map sub %%lu1, %%u1\n"
     "  %%we: index = imul %%w, %%each\n"
     "  %%f0: index = iadd %%first, %%we\n"
     "  %%from: index = iadd %%f0, %%l\n"
-    "  for %%km = %%none to %%rounds step %%one {\n"
-    "    %%em0: index = imul %%km, %%warp\n"
-    "    %%em: index = iadd %%em0, %%from\n"
-    "    %%herem: bool[] = ilt %%em, %%n\n"
-    "    %%digit: index = if %%herem {\n"
-    DIGIT("m")
-    "      yield %%dm\n"
-    "    } else {\n"
-    "      yield %%lanes\n"
-    "    }\n"
-    "    %%m0: index = match %%digit {i=32}\n"
-    "    %%m: uint32[] = to_tile %%m0 {dtype=uint32}\n"
-    "    %%lower: uint32[] = map bitand %%m, %%under\n"
-    "    %%lead: bool[] = map eq %%lower, %%u0\n"
+    "  %%nobody: int64[] = const {dtype=int64 i=256}\n";
+
+static const char put_load[] =
+    "  %%k_$: index = index {i=#}\n"
+    "  %%e_$: index = iadd %%k_$, %%from\n"
+    "  %%here_$: bool[] = ilt %%e_$, %%n\n"
+    "  %%far_$: index = iadd %%line, %%e_$\n"
+    "  %%x_$: @[] = load %%key[%%far_$] {shape=(1) drop=1}\n"
+    "  %%where_$: int32[] = load %%place[%%far_$] {shape=(1) drop=1}\n";
+
+/* Its rank among the keys of its digit in this warp; behind the row's end there is a digit that is none. */
+static const char put_rank[] =
+    "  %%y_$: @[] = map shr %%x_$, %%by\n"
+    "  %%z_$: @[] = map bitand %%y_$, %%mask\n"
+    "  %%d0_$: index = to_index %%z_$\n"
+    "  %%d1_$: int64[] = to_tile %%d0_$ {dtype=int64}\n"
+    "  %%d2_$: int64[] = map where %%here_$, %%d1_$, %%nobody\n"
+    "  %%digit_$: index = to_index %%d2_$\n"
+    "  %%m0_$: index = match %%digit_$ {i=32}\n"
+    "  %%m_$: uint32[] = to_tile %%m0_$ {dtype=uint32}\n"
+    "  %%lower_$: uint32[] = map bitand %%m_$, %%under\n"
+    "  %%lead_$: bool[] = map eq %%lower_$, %%u0\n"
     BITS("p", "lower")
     BITS("a", "m")
-    "    %%neg: uint32[] = map sub %%u0, %%m\n"
-    "    %%low: uint32[] = map bitand %%m, %%neg\n"
-    "    %%tail: uint32[] = map sub %%low, %%u1\n"
+    "  %%neg_$: uint32[] = map sub %%u0, %%m_$\n"
+    "  %%low_$: uint32[] = map bitand %%m_$, %%neg_$\n"
+    "  %%tail_$: uint32[] = map sub %%low_$, %%u1\n"
     BITS("t", "tail")
-    "    %%old: int32[] = if %%lead {\n"
-    "      %%add: int32[] = map convert %%a {dtype=int32}\n"
-    "      %%slotm: index = iadd %%whist, %%digit\n"
-    "      %%was: int32[] = update sum %%hist[%%slotm], %%add {drop=1}\n"
-    "      yield %%was\n"
-    "    } else {\n"
-    "      yield %%zero\n"
-    "    }\n"
-    "    %%leader: index = to_index %%t\n"
-    "    %%start: int32[] = shuffle %%old, %%leader {i=32}\n"
-    "    %%pi: int32[] = map convert %%p {dtype=int32}\n"
-    "    %%rankm: int32[] = map add %%start, %%pi\n"
-    "    %%rm0: index = imul %%km, %%lanes\n"
-    "    %%rm1: index = iadd %%rm0, %%lane\n"
-    "    store %%ranks[%%rm1], %%rankm {drop=1}\n"
+    "  %%slot_$: index = iadd %%whist, %%digit_$\n"
+    "  %%old_$: int32[] = if %%lead_$ {\n"
+    "    %%add_$: int32[] = map convert %%a_$ {dtype=int32}\n"
+    "    %%was_$: int32[] = update sum %%hist[%%slot_$], %%add_$ {drop=1}\n"
+    "    yield %%was_$\n"
+    "  } else {\n"
+    "    yield %%zero\n"
     "  }\n"
-    "  barrier\n";
+    "  %%leader_$: index = to_index %%t_$\n"
+    "  %%start_$: int32[] = shuffle %%old_$, %%leader_$ {i=32}\n"
+    "  %%pi_$: int32[] = map convert %%p_$ {dtype=int32}\n"
+    "  %%rank_$: int32[] = map add %%start_$, %%pi_$\n";
 
-static const char put_rest[] =
+static const char put_place[] =
+    "  if %%here_$ {\n"
+    "    %%ap0_$: int32[] = load %%hist[%%slot_$] {shape=(1) drop=1}\n"
+    "    %%ap1_$: int32[] = map add %%ap0_$, %%rank_$\n"
+    "    %%to_$: index = to_index %%ap1_$\n"
+    "    store %%keys[%%to_$], %%x_$ {drop=1}\n"
+    "    store %%places[%%to_$], %%where_$ {drop=1}\n"
+    "  } else {\n"
+    "  }\n";
+
+/*
+ * Where each digit's keys begin: in the group's own order of them (%local), and in the row's, less that (%away); then warp after warp.  Keys and
+ * places go to that order first, in shared memory, so that neighbours go to neighbours from there.
+ */
+static const char put_begin[] =
+    "  barrier\n"
+    "  %%total: int32[] = for %%kt = %%none to %%warps step %%one carry(%%sum = %%zero) {\n"
+    "    %%ht0: index = imul %%kt, %%stride\n"
+    "    %%ht1: index = iadd %%ht0, %%lane\n"
+    "    %%ct: int32[] = load %%hist[%%ht1] {shape=(1) drop=1}\n"
+    "    %%nextt: int32[] = map add %%sum, %%ct\n"
+    "    yield %%nextt\n"
+    "  }\n"
+    "  %%five: index = index {i=5}\n"
+    "  %%upto: int32[] = for %%kd = %%none to %%five step %%one carry(%%have = %%total) {\n"
+    "    %%kdu: uint32[] = to_tile %%kd {dtype=uint32}\n"
+    "    %%dist: uint32[] = map shl %%u1, %%kdu\n"
+    "    %%dd: index = to_index %%dist\n"
+    "    %%src: index = isub %%l, %%dd\n"
+    "    %%they: int32[] = shuffle %%have, %%src {i=32}\n"
+    "    %%edge: bool[] = ilt %%l, %%dd\n"
+    "    %%their: int32[] = map where %%edge, %%zero, %%they\n"
+    "    %%more: int32[] = map add %%have, %%their\n"
+    "    yield %%more\n"
+    "  }\n"
+    "  %%tails: view int32[1] shared = alloc %%warps {name=\"tails\" dtype=int32 space=shared swizzle=rows}\n"
+    "  %%lastl: index = index {i=31}\n"
+    "  %%ends: bool[] = ieq %%l, %%lastl\n"
+    "  if %%ends {\n"
+    "    store %%tails[%%w], %%upto {drop=1}\n"
+    "  } else {\n"
+    "  }\n"
+    "  barrier\n"
+    "  %%others: int32[] = for %%ko = %%none to %%w step %%one carry(%%osum = %%zero) {\n"
+    "    %%ot: int32[] = load %%tails[%%ko] {shape=(1) drop=1}\n"
+    "    %%onext: int32[] = map add %%osum, %%ot\n"
+    "    yield %%onext\n"
+    "  }\n"
+    "  %%own0: int32[] = map sub %%upto, %%total\n"
+    "  %%local: int32[] = map add %%own0, %%others\n"
     COUNTER
     "  %%begin0: int32[] = load %%before[%%counter] {shape=(1) drop=1}\n"
     "  %%twice: index = size {name=\"twice\"}\n"
@@ -300,7 +354,10 @@ static const char put_rest[] =
     "  } else {\n"
     "    yield %%begin0\n"
     "  }\n"
-    "  %%end: int32[] = for %%ks = %%none to %%warps step %%one carry(%%run = %%begin) {\n"
+    "  %%aways: view int32[1] shared = alloc %%lanes {name=\"aways\" dtype=int32 space=shared swizzle=rows}\n"
+    "  %%away: int32[] = map sub %%begin, %%local\n"
+    "  store %%aways[%%lane], %%away {drop=1}\n"
+    "  %%end: int32[] = for %%ks = %%none to %%warps step %%one carry(%%run = %%local) {\n"
     "    %%hs0: index = imul %%ks, %%stride\n"
     "    %%hs1: index = iadd %%hs0, %%lane\n"
     "    %%c: int32[] = load %%hist[%%hs1] {shape=(1) drop=1}\n"
@@ -308,26 +365,24 @@ static const char put_rest[] =
     "    %%next: int32[] = map add %%run, %%c\n"
     "    yield %%next\n"
     "  }\n"
+    "  barrier\n";
+
+static const char put_rest[] =
     "  barrier\n"
-    "  for %%kp = %%none to %%rounds step %%one {\n"
-    "    %%ep0: index = imul %%kp, %%warp\n"
-    "    %%ep: index = iadd %%ep0, %%from\n"
-    "    %%herep: bool[] = ilt %%ep, %%n\n"
-    "    if %%herep {\n"
-    DIGIT("p")
-    "      %%slotp: index = iadd %%whist, %%dp\n"
-    "      %%ap0: int32[] = load %%hist[%%slotp] {shape=(1) drop=1}\n"
-    "      %%rp0: index = imul %%kp, %%lanes\n"
-    "      %%rp1: index = iadd %%rp0, %%lane\n"
-    "      %%rank: int32[] = load %%ranks[%%rp1] {shape=(1) drop=1}\n"
-    "      %%ap1: int32[] = map add %%ap0, %%rank\n"
-    "      %%ap2: index = to_index %%ap1\n"
-    "      %%to: index = iadd %%ap2, %%line\n"
-    "      %%where: int32[] = load %%place[%%farp] {shape=(1) drop=1}\n"
-    "      store %%tokey[%%to], %%xp {drop=1}\n"
-    "      store %%toplace[%%to], %%where {drop=1}\n"
-    "    } else {\n"
-    "    }\n"
+    "  %%left: index = isub %%n, %%first\n"
+    "  %%have1: index = imin %%left, %%span\n"
+    "  for %%i = %%lane to %%have1 step %%lanes {\n"
+    "    %%xs: @[] = load %%keys[%%i] {shape=(1) drop=1}\n"
+    "    %%ps: int32[] = load %%places[%%i] {shape=(1) drop=1}\n"
+    "    %%ys: @[] = map shr %%xs, %%by\n"
+    "    %%zs: @[] = map bitand %%ys, %%mask\n"
+    "    %%ds: index = to_index %%zs\n"
+    "    %%as0: int32[] = load %%aways[%%ds] {shape=(1) drop=1}\n"
+    "    %%as1: index = to_index %%as0\n"
+    "    %%as2: index = iadd %%as1, %%i\n"
+    "    %%as: index = iadd %%as2, %%line\n"
+    "    store %%tokey[%%as], %%xs {drop=1}\n"
+    "    store %%toplace[%%as], %%ps {drop=1}\n"
     "  }\n"
     "}\n";
 
@@ -382,15 +437,40 @@ static FarKernel *keys_kernel(const Keys *k, bool descending)
     return far_kernel_of(floats_text, u, t, u, t, t, t, t, k->sign, t, t, turn, t, t, k->most, t, t, k->inf, t, t, t, t, t, t, t, t, t, t, t);
 }
 
-static FarKernel *put_kernel(const char *t)
+/* A text of put_kernel for keys of a type: @ is the type, $ the key's number, # how far it is from the first one; %% as in formats. */
+static void put_words(StrBuf *b, const char *text, const char *type, int number)
 {
-    StrBuf b = {0};
-    FarKernel *f;
+    for (const char *c = text; *c; c++) {
+        if (*c == '@')
+            sb_puts(b, type);
+        else if (*c == '$' || *c == '#')
+            sb_printf(b, "%d", *c == '#' ? WARP * number : number);
+        else if (*c != '%' || c[1] != '%')
+            sb_putc(b, *c);
+    }
+}
 
-    sb_printf(&b, put_text, t, t, t, t, t, t);
-    sb_printf(&b, put_ranks, t, t, t);
-    sb_printf(&b, put_rest, t, t, t);
-    f = far_kernel(sb_str(&b));
+static FarKernel *put_kernel(DType dt)
+{
+    const struct { char name[8]; int32_t dtype; } what = {"put", (int32_t)dt};
+    const char *t = dtype_info[dt].name;
+    uint64_t key = far_key(&what, sizeof what);
+    StrBuf b = {0};
+    FarKernel *f = far_known(key);
+
+    if (f)
+        return f;
+    sb_printf(&b, put_text, t, t, t, t, t, t, t, t);
+    put_words(&b, put_first, t, 0);
+    for (int k = 0; k < PUT; k++)
+        put_words(&b, put_load, t, k);
+    for (int k = 0; k < PUT; k++)
+        put_words(&b, put_rank, t, k);
+    put_words(&b, put_begin, t, 0);
+    for (int k = 0; k < PUT; k++)
+        put_words(&b, put_place, t, k);
+    put_words(&b, put_rest, t, 0);
+    f = far_read(key, sb_str(&b));
     sb_done(&b);
     return f;
 }
@@ -513,7 +593,7 @@ int far_radix(Tensor *x, int64_t r, int64_t n, bool descending, Tensor *value, T
     first = keys_kernel(&k, descending);
     f[0] = far_kernel_of(count_text, t, t, t, t, t, t, t, t);
     f[1] = far_kernel_of(sums_text);
-    f[2] = put_kernel(t);
+    f[2] = put_kernel(k.key);
     last = far_kernel_of(fetch_text, u, u, u);
     if (!first->code || !f[0]->code || !f[1]->code || !f[2]->code || !last->code)
         return 0;
