@@ -259,7 +259,8 @@ static Lanes map(CpuCode *e, const TileNode *n, const Spot *p)
     }
     if (n->attr->op == OP_convert)
         return converted(e, n, p);
-    for (int i = 0; i < n->nin; i++) {
+    for (int k = 0; k < n->nin; k++) {                  /* a chain of fma has one product's operands at a time: what it adds to comes first */
+        int i = n->attr->op == OP_fma ? (k + 2) % 3 : k;
         Spot s = stretched(e, tile_type(n->in[i]), &n->type[0], p);
         DType dt = n->attr->op == OP_where && i == 0 ? DT_bool : as;
         in[i] = cpu_lanes(e, n->in[i], &s);

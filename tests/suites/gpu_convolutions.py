@@ -42,6 +42,19 @@ for name, xs, ws, more in [
                 show(name + " derivative", d)
 '''
 
+# Each channel for itself: the host's sums, of any numbers.
+CHANNELS = '''
+random.seed(22)
+for xs, ws, more in [((2, 12, 9, 14), (12, 1, 3, 3), {"padding": 1}), ((3, 40, 17, 70), (40, 1, 7, 7), {"padding": 3}), ((2, 9, 11, 10), (9, 1, 3, 3), {"stride": 2, "padding": 1}),
+                     ((2, 70, 40), (70, 1, 5), {"padding": 4, "dilation": 2}), ((1, 16, 6, 5), (16, 1, 2, 3), {})]:
+    for dt in (f32, bf16, f64):
+        f = lambda x, w: (conv1d if len(xs) == 3 else conv2d)(x, w, groups=xs[1], **more)
+        x, w = random.normal(xs).to(dt), random.normal(ws).to(dt)
+        y, pull = vjp(f, x, w)
+        for z in (y, *pull(y)[:1 if dt == bf16 else 2], jit(f)(x.permute(0, *range(2, x.ndim), 1).contiguous().permute(0, x.ndim - 1, *range(1, x.ndim - 1)), w)):
+            print(z.shape, z.dtype, (z.to(f64) * ((arange(z.size) % 97).to(f64) + 1.0).reshape(z.shape)).sum().item(), z.reshape(-1)[-9:].tolist())
+'''
+
 MADE = '''
 x, w = [zeros(s, dtype=bf16).permute(0, 3, 1, 2) for s in ((64, 28, 28, 128), (128, 3, 3, 128))]
 for stride in (1, 2):
@@ -86,4 +99,5 @@ def made(ctx):
 
 def tests(ctx):
     yield Test("gpu_convolutions/windows", lambda: gpu_kernels.same_bits(ctx, WINDOWS, {"TESSERA_WINDOWS": "1"}))
+    yield Test("gpu_convolutions/channels", lambda: gpu_kernels.same_bits(ctx, CHANNELS))
     yield Test("gpu_convolutions/made", lambda: made(ctx))

@@ -62,8 +62,8 @@ static Tensor *seen(Tensor *t, int rank, const int64_t *extent, const int64_t *s
     return v;
 }
 
-/* Zeros behind the last four axes, so many of each. Takes it over. */
-static Tensor *padded(Trace *T, Tensor *t, const int64_t *behind)
+/* Zeros before and behind the last four axes, so many of each. Takes it over. */
+static Tensor *padded(Trace *T, Tensor *t, const int64_t *before, const int64_t *behind)
 {
     Attr a = attr_default();
     Tensor *out[4];
@@ -72,9 +72,9 @@ static Tensor *padded(Trace *T, Tensor *t, const int64_t *behind)
 
     a.nd[0] = a.nd[1] = AXES;
     for (int i = 0; i < AXES; i++) {
-        a.d[0][i] = 0;
+        a.d[0][i] = before[i];
         a.d[1][i] = behind[i];
-        any = any || behind[i];
+        any = any || before[i] || behind[i];
     }
     if (!t || !any)
         return t;
@@ -83,12 +83,23 @@ static Tensor *padded(Trace *T, Tensor *t, const int64_t *behind)
     return ok ? out[0] : NULL;
 }
 
+/* Zeros around lines and places that a copy has, too. */
+typedef struct Edges { int64_t before[PLANE], behind[PLANE]; } Edges;
+static const Edges no_edges;
+static const int16_t one_each[PLANE] = {1, 1};
+
 /* A copy with the channels side by side, a multiple of UNIT of them, and, of strides, phase after phase. false: something failed. */
-static bool lay(Trace *T, Image *m, const int16_t *stride, Tensor **kept)
+static bool lay(Trace *T, Image *m, const Edges *edges, const int16_t *stride, Tensor **kept)
 {
-    int64_t behind[AXES] = {0, round_up(m->extent[LINE], stride[0]) - m->extent[LINE], round_up(m->extent[PLACE], stride[1]) - m->extent[PLACE],
-                            round_up(m->extent[CHANNEL], UNIT) - m->extent[CHANNEL]};
-    Tensor *t = padded(T, seen(tensor_ref(m->t), AXES, m->extent, m->step, m->offset), behind), *lies;
+    int64_t before[AXES] = {0}, behind[AXES] = {[CHANNEL] = round_up(m->extent[CHANNEL], UNIT) - m->extent[CHANNEL]};
+    Tensor *t, *lies;
+
+    for (int i = 0; i < PLANE; i++) {
+        int64_t all = edges->before[i] + m->extent[LINE + i] + edges->behind[i];
+        before[LINE + i] = edges->before[i];
+        behind[LINE + i] = edges->behind[i] + round_up(all, stride[i]) - all;
+    }
+    t = padded(T, seen(tensor_ref(m->t), AXES, m->extent, m->step, m->offset), before, behind);
 
     if (!t)
         return false;
@@ -131,7 +142,7 @@ static bool see_image(Trace *T, Image *m, const int16_t *stride, bool boxed, int
     sizes[W_XH] = stride[1] * images;
     sizes[W_XW] = images;
     if (!lies_well(m, CHANNEL) || (strides && !boxed))
-        return lay(T, m, stride, kept);
+        return lay(T, m, &no_edges, stride, kept);
     if (!strides)
         return true;
     sizes[W_XW] = 1;
@@ -276,7 +287,8 @@ static bool kind_of(const FarConv *v, bool by_kernel, WindowKind *k)
 {
     memset(k, 0, sizeof *k);
     k->dt = v->w->dtype;
-    k->out = by_kernel ? DT_f32 : v->y->dtype;
+    k->sum = k->dt == DT_f64 ? DT_f64 : DT_f32;
+    k->out = by_kernel ? k->sum : v->y->dtype;
     k->by_kernel = by_kernel;
     for (int i = 0; i < PLANE; i++) {
         int own = number_of_axis(v, i);
@@ -322,37 +334,105 @@ static double choose(WindowKind *k, const Image *x, const Image *y, int64_t chan
     return some;
 }
 
+/* Boxes of a sum of places, whose blocks are known. */
+static void count_boxes(const WindowKind *k, const Image *y, int64_t *sizes)
+{
+    sizes[W_N] = blocks(y->extent[IMAGE], k->box[0]), sizes[W_H] = blocks(y->extent[LINE], k->box[1]), sizes[W_W] = blocks(y->extent[PLACE], k->box[2]);
+    sizes[W_O] = blocks(y->extent[CHANNEL], k->block[1]);
+    sizes[W_PARTS] = sizes[W_CHANNELS] = sizes[W_PART] = 1;
+}
+
+static int launch(const FarConv *v, const FarKernel *f, const int64_t *sizes, const Image *m)
+{
+    int device = (int)m->t->store->device;
+    TileArg arg[3];
+
+    for (int i = 0; i < 3; i++)
+        if (!argument(&m[i], device, i == 2, &arg[i]))
+            return -1;
+    return far_launcher(f->code, f->tile, device, sizes, arg, v->T->span);
+}
+
 /* The phase's sums go to their places in y. 1, 0: it is not done so, -1: something failed. */
 static int run_places(const FarConv *v, Image x, const Image *y)
 {
-    int64_t sizes[W_SIZES] = {[W_PARTS] = 1, [W_CHANNELS] = 1, [W_PART] = 1};
-    Image w = image_of((Tensor *)v->w, 0, 1), m[3];
+    Image w = image_of((Tensor *)v->w, 0, 1);
     Tensor *kept[2] = {NULL, NULL};
-    static const int16_t none[PLANE] = {1, 1};
-    TileArg arg[3];
+    int64_t sizes[W_SIZES];
     WindowKind k;
     FarKernel *f;
     bool boxed, ok;
-    int device = (int)x.t->store->device, done = -1;
+    int done;
 
     if (!kind_of(v, false, &k))
         return 0;
     turn_back(&w, &k);
     k.across = !lies_well(&w, CHANNEL) && lies_well(&w, IMAGE) && dtype_info[k.dt].sbits == 16;
     choose(&k, &x, y, x.extent[CHANNEL], &boxed);
-    sizes[W_N] = blocks(y->extent[IMAGE], k.box[0]), sizes[W_H] = blocks(y->extent[LINE], k.box[1]), sizes[W_W] = blocks(y->extent[PLACE], k.box[2]);
-    sizes[W_O] = blocks(y->extent[CHANNEL], k.block[1]);
+    count_boxes(&k, y, sizes);
     sizes[W_ROUNDS] = (int64_t)k.taps[0] * k.taps[1] * blocks(x.extent[CHANNEL], k.block[2]);
     if (!(f = windows_kernel(&k))->code)
         return 0;
     ok = see_image(v->T, &x, k.stride, boxed, sizes, &kept[0]);
     if (ok && !k.across && !lies_well(&w, CHANNEL))
-        ok = lay(v->T, &w, none, &kept[1]);
-    m[0] = x, m[1] = w, m[2] = *y;
-    for (int i = 0; ok && i < 3; i++)
-        ok = argument(&m[i], device, i == 2, &arg[i]);
-    if (ok)
-        done = far_launcher(f->code, f->tile, device, sizes, arg, v->T->span);
+        ok = lay(v->T, &w, &no_edges, one_each, &kept[1]);
+    done = ok ? launch(v, f, sizes, (Image[]){x, w, *y}) : -1;
+    tensor_unref(kept[0]);
+    tensor_unref(kept[1]);
+    return done;
+}
+
+/* ---- each channel for itself ---- */
+
+/* Zeros around the image as far as boxes reach, with which each load is whole; start is then from there. */
+static Edges reach(WindowKind *k, const Image *x, const Image *y)
+{
+    Edges e;
+
+    for (int i = 0; i < PLANE; i++) {
+        int64_t first = k->start[i], places = round_up(y->extent[LINE + i], k->box[1 + i]);
+        int64_t last = first + (places - 1) * k->stride[i] + (int64_t)(k->taps[i] - 1) * k->each[i];
+        e.before[i] = first < 0 ? -first : 0;
+        e.behind[i] = last >= x->extent[LINE + i] ? last - x->extent[LINE + i] + 1 : 0;
+        k->start[i] = (int16_t)(first + e.before[i]);
+    }
+    return e;
+}
+
+/* As run_places, of convolutions with as many groups as channels. */
+static int run_channels(const FarConv *v, Image x, const Image *y)
+{
+    enum { TAPS = 64, WIDE = 64, LEAST = 8, ELEMENTS = 4096, LINES = 4 };
+    Image w = image_of((Tensor *)v->w, 1, 0);
+    Tensor *kept[2] = {NULL, NULL};
+    int64_t sizes[W_SIZES];
+    WindowKind k;
+    FarKernel *f;
+    Edges e;
+    bool ok;
+    int done;
+
+    if (!kind_of(v, false, &k) || k.taps[0] * k.taps[1] > TAPS)
+        return 0;
+    k.by_channel = true;
+    turn_back(&w, &k);
+    for (k.block[1] = WIDE; k.block[1] > LEAST && k.block[1] / 2 >= y->extent[CHANNEL]; k.block[1] /= 2)
+        ;
+    k.box[0] = 1;
+    for (k.box[1] = LINES; k.box[1] > 1 && k.box[1] / 2 >= y->extent[LINE]; k.box[1] /= 2)
+        ;
+    for (k.box[2] = (int16_t)(ELEMENTS / k.block[1] / k.box[1]); k.box[2] > 1 && k.box[2] / 2 >= y->extent[PLACE]; k.box[2] /= 2)
+        ;
+    e = reach(&k, &x, y);
+    count_boxes(&k, y, sizes);
+    sizes[W_ROUNDS] = 1;
+    if (!(f = windows_kernel(&k))->code)
+        return 0;
+    ok = lay(v->T, &x, &e, k.stride, &kept[0]) && lay(v->T, &w, &no_edges, one_each, &kept[1]);
+    sizes[W_XN] = 1;
+    sizes[W_XW] = x.extent[IMAGE] / k.stride[0] / k.stride[1];
+    sizes[W_XH] = sizes[W_XW] * k.stride[1];
+    done = ok ? launch(v, f, sizes, (Image[]){x, w, *y}) : -1;
     tensor_unref(kept[0]);
     tensor_unref(kept[1]);
     return done;
@@ -365,7 +445,6 @@ static int run_kernel(const FarConv *v, Image x, Tensor *y)
 {
     int64_t sizes[W_SIZES] = {0};
     Image w = image_of((Tensor *)v->w, 1, 0), parts;
-    static const int16_t none[PLANE] = {1, 1};
     Tensor *kept[3] = {NULL, NULL, NULL};
     TileArg arg[3];
     WindowKind k;
@@ -389,7 +468,7 @@ static int run_kernel(const FarConv *v, Image x, Tensor *y)
     if (!(f = windows_kernel(&k))->code)
         return 0;
     int64_t taps = k.taps[0] * k.taps[1], shape[4] = {sizes[W_PARTS], y->shape[0], taps, y->shape[y->rank - 1]};
-    ok = see_image(v->T, &x, k.stride, boxed, sizes, &kept[0]) && (lies_well(&w, CHANNEL) || lay(v->T, &w, none, &kept[1])) &&
+    ok = see_image(v->T, &x, k.stride, boxed, sizes, &kept[0]) && (lies_well(&w, CHANNEL) || lay(v->T, &w, &no_edges, one_each, &kept[1])) &&
          (kept[2] = tensor_new(DT_f32, 4, shape)) && argument(&x, device, false, &arg[0]) && argument(&w, device, false, &arg[1]);
     if (ok) {
         parts = (Image){.t = kept[2], .offset = kept[2]->offset};
@@ -434,7 +513,7 @@ static Tensor *new_result(const FarConv *v, bool turned)
 }
 
 /* Sums of one phase after the other, each to its places. */
-static int run_phases(FarConv *v, const ConvSpread *d, Image x, Tensor *y)
+static int run_phases(FarConv *v, const ConvSpread *d, Image x, Tensor *y, bool by_channel)
 {
     int64_t at[SPATIAL] = {0};
     int done = 1, i;
@@ -451,7 +530,7 @@ static int run_phases(FarConv *v, const ConvSpread *d, Image x, Tensor *y)
             to.extent[axis] = p->out;
             some = some && p->out;
         }
-        done = some ? run_places(v, x, &to) : 1;
+        done = !some ? 1 : by_channel ? run_channels(v, x, &to) : run_places(v, x, &to);
         for (i = v->a->n - 1; i >= 0 && ++at[i] == v->axis[i].each; i--)
             at[i] = 0;
     } while (i >= 0 && done == 1);
@@ -495,34 +574,28 @@ static bool is_for(int device)
     return (!way || *way != '0') && chip >= 90 && chip < 100 && far_made_for < 0;
 }
 
-/* Is it of matrix units, of channels enough for their steps? */
+/* Is it of matrix units? */
 static bool fits(const FarConv *v, const Tensor *x)
 {
     DType dt = (DType)v->y->dtype;
 
-    return is_for((int)x->store->device) && v->a->n <= PLANE && v->a->m <= 1 && (dt == DT_bf16 || dt == DT_f16) && v->y->shape[1] % UNIT == 0;
+    return is_for((int)x->store->device) && v->a->m <= 1 && (dt == DT_bf16 || dt == DT_f16) && v->y->shape[1] % UNIT == 0;
 }
 
 Tensor *far_windows(FarConv *v, const ConvSpread *d, Tensor *x)
 {
-    bool spread = false, by_kernel;
-    Tensor *y = NULL, *z = NULL;
+    bool spread = false, by_kernel, by_channel = v->a->m > 1 && v->a->m == x->shape[1] && v->a->m == v->y->shape[1];
+    Tensor *y, *z;
     int done;
 
-    if (!fits(v, x))
-        return NULL;
     for (int i = 0; i < v->a->n; i++)
         spread = spread || d[i].spread != 1;
     by_kernel = !spread && is_by_kernel(v);
-    if ((by_kernel && v->y->shape[0] % UNIT) || !meets_all(v, d) || !(y = new_result(v, by_kernel)))
+    if (v->a->n > PLANE || !(by_channel ? !by_kernel : fits(v, x)) || (by_kernel && v->y->shape[0] % UNIT) || !meets_all(v, d) ||
+        !(y = new_result(v, by_kernel)))
         return NULL;
-    if (by_kernel) {
-        done = run_kernel(v, image_of(x, 1, 0), y);
-        z = as_result(tensor_ref(y), true);
-    } else {
-        z = as_result(tensor_ref(y), false);
-        done = z ? run_phases(v, d, image_of(x, 0, 1), z) : -1;
-    }
+    z = as_result(tensor_ref(y), by_kernel);
+    done = !z ? -1 : by_kernel ? run_kernel(v, image_of(x, 1, 0), y) : run_phases(v, d, image_of(x, 0, 1), z, by_channel);
     tensor_unref(y);
     if (done == 1)
         return z;

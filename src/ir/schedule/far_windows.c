@@ -6,6 +6,8 @@
  *      rows: outputs     steps: places                       columns: channels of a tap          (the derivative by the kernel)
  *
  * Of the former a round is one tap of some channels: taps go fastest, so that what they share is in the caches.
+ *
+ * Where each channel is for itself (depthwise convolutions) there is no product: a box is summed tap by tap, in their order, in registers.
  */
 #include "ir/schedule/far_windows.h"
 
@@ -39,6 +41,15 @@ static void shift(TileBuilder *b, const WindowKind *k, const TileRef *tap, const
         if (k->stride[i] > 1)
             to[0] = build_add2(b, TOP_iadd, to[0], build_add2(b, TOP_imul, rest(b, q, k->stride[i]), size_of(b, apart[i])));
     }
+}
+
+static TileRef converted(TileBuilder *b, uint8_t dt, TileRef x)
+{
+    TAttr a = tattr_none;
+
+    a.op = OP_convert;
+    a.dtype = dt;
+    return x.node && tile_type(x)->dtype != dt ? build_add(b, TOP_map, &a, &x, 1) : x;
 }
 
 static TileRef permuted(TileBuilder *b, TileRef x)
@@ -102,7 +113,7 @@ static TileRef zeros(TileBuilder *b, const WindowKind *k)
     TAttr a = tattr_none;
     TileRef zero;
 
-    a.dtype = DT_f32;
+    a.dtype = k->sum;
     zero = build_add(b, TOP_const, &a, NULL, 0);
     a = tattr_none;
     a.rank = 2;
@@ -162,10 +173,7 @@ static bool build_places(TileBuilder *b, const WindowKind *k, const TileRef *vie
     shift(b, k, tap, at, to);
     x = box_rows(b, k, view[0], to, channel, k->block[2]);
     x = end_sum(b, k, &s, x, taps_of(b, k, view[1], column, tap, channel));
-    a.op = OP_convert;
-    a.dtype = k->out;
-    x = k->out == DT_f32 ? x : build_add(b, TOP_map, &a, &x, 1);
-    a = tattr_none;
+    x = converted(b, k->out, x);
     a.rank = 4;
     for (int i = 0; i < 3; i++)
         a.shape[i] = k->box[i];
@@ -202,6 +210,63 @@ static bool build_kernel(TileBuilder *b, const WindowKind *k, const TileRef *vie
     return in[5].node && tile_add(b, TOP_store, &a, in, 6);
 }
 
+/* A block of a view, of which tap `tap`'s channels are those of all places. */
+static TileRef some(TileBuilder *b, const WindowKind *k, TileRef view, const TileRef *at, TileRef channel, bool places)
+{
+    TAttr a = tattr_none;
+
+    a.rank = 4;
+    for (int i = 0; i < 3; i++)
+        a.shape[i] = places ? k->box[i] : 1;
+    a.shape[3] = k->block[1];
+    return converted(b, k->sum, build_add(b, TOP_load, &a, (TileRef[]){view, at[0], at[1], at[2], channel}, 5));
+}
+
+/* The sum of a line of taps is added to what those before came to. */
+static TileRef add_line(TileBuilder *b, const WindowKind *k, const TileRef *view, const TileRef *at, TileRef channel, TileRef line, TileRef sum)
+{
+    TileRef to[3], tap[PLANE] = {line}, w[3] = {build_number(b, 0)};
+    TAttr fma = tattr_none;
+
+    fma.op = OP_fma;
+    for (int i = 0; i < k->taps[1]; i++) {
+        tap[1] = build_number(b, i);
+        shift(b, k, tap, at, to);
+        for (int j = 0; j < PLANE; j++)
+            w[1 + j] = plus(b, times(b, tap[j], k->tap_each[j]), k->tap[j]);
+        sum = build_add(b, TOP_map, &fma, (TileRef[]){some(b, k, view[1], w, channel, false), some(b, k, view[0], to, channel, true), sum}, 3);
+    }
+    return sum;
+}
+
+static bool build_channels(TileBuilder *b, const WindowKind *k, const TileRef *view)
+{
+    TileRef at[3], channel = times(b, build_group(b, 0), k->block[1]), in[4] = {build_number(b, 0), build_number(b, k->taps[0]), build_number(b, 1)};
+    TileBlock *outside = b->at;
+    TAttr a = tattr_none;
+    TileNode *loop;
+
+    box_at(b, k, build_group(b, 1), at);
+    a.dtype = k->sum;
+    in[3] = build_add(b, TOP_const, &a, NULL, 0);
+    a = tattr_none;
+    a.rank = 4;
+    for (int i = 0; i < 3; i++)
+        a.shape[i] = k->box[i];
+    a.shape[3] = k->block[1];
+    in[3] = build_add(b, TOP_splat, &a, &in[3], 1);
+    loop = in[3].node ? tile_add(b, TOP_for, NULL, in, 4) : NULL;
+    if (!loop)
+        return false;
+    b->at = loop->region[0];
+    in[3] = add_line(b, k, view, at, channel, (TileRef){b->at->params.at[0], 0}, (TileRef){b->at->params.at[1], 0});
+    if (!in[3].node || !tile_yield(b, &in[3], 1))
+        return false;
+    b->at = outside;
+    in[3] = converted(b, k->out, (TileRef){loop, 0});
+    return in[3].node && tile_add(b, TOP_store, &tattr_none, (TileRef[]){view[2], at[0], at[1], at[2], channel, in[3]}, 6);
+}
+
 static bool build(TileBuilder *b, const void *what)
 {
     const WindowKind *k = what;
@@ -212,7 +277,8 @@ static bool build(TileBuilder *b, const void *what)
 
     for (int i = 0; i < W_SIZES; i++)
         size[i] = tile_size(b->k, sym(size_names[i]));
-    schedule(b->k, k);
+    if (!k->by_channel)
+        schedule(b->k, k);
     if (k->by_kernel) {
         vec_push(&b->k->grid, size[W_PARTS]);
         vec_push(&b->k->grid, dim_mul(size[W_CHANNELS], k->taps[0] * k->taps[1]));
@@ -221,7 +287,7 @@ static bool build(TileBuilder *b, const void *what)
     }
     vec_push(&b->k->grid, size[W_O]);
     vec_push(&b->k->grid, dim_mul(dim_mul(size[W_N], size[W_H]), size[W_W]));
-    return build_places(b, k, view);
+    return k->by_channel ? build_channels(b, k, view) : build_places(b, k, view);
 }
 
 FarKernel *windows_kernel(const WindowKind *k) { return far_kernel_for(k, sizeof *k, "windows", build); }

@@ -14,7 +14,8 @@ enum { PLANE = 2 };             /* spatial axes of an image */
 
 /* What a kernel is for. Numbers of taps are those of the kernel that meet elements, of which the first is tap, then every tap_each'th. */
 typedef struct WindowKind {
-    uint8_t dt, out;
+    uint8_t dt, sum, out;
+    bool by_channel;            /* each channel for itself: no product, but a sum over taps in their order */
     bool by_kernel;             /* the derivative by it: rows are outputs, columns channels of a tap, steps places */
     bool across;                /* do the kernel's elements lie side by side along the outputs, and not along the channels? */
     int8_t warps, sets, stages;
