@@ -14,7 +14,7 @@
 #include "codegen/gpu_impl.h"
 
 enum { CHUNK_LANES = 8, VECTOR_BYTES = 16 };
-enum { UNROLLED = 4096, AHEAD = 32, STRIPS_AHEAD = 8, LOADED = 64, LOADED_MOST = 128 };     /* an unrolled walk: instructions; elements of a sum; strips; registers */
+enum { UNROLLED = 4096, AHEAD = 32, STRIPS_AHEAD = 8, LOADED = 64 };    /* an unrolled walk: instructions; elements of a sum; strips; registers */
 
 /* ---- numbers of threads and of elements ---- */
 
@@ -108,7 +108,7 @@ static bool is_whole_load(CpuCode *e, const Cluster *c, const TileNode *n)
 
 /*
  * Strips whose loads are all under way before anything is stored: what a cluster stores and loads in different places never
- * meets (cpu_gather.c), which nobody below knows.  As many at once as have registers for what they load; one that has none loads as it goes.
+ * meets (cpu_gather.c), which nobody below knows.  As many at once as have registers for what they load.
  */
 static void do_together(CpuCode *e, Cluster *c, const Spot *at, int n, int width, Reduce *reduce)
 {
@@ -122,7 +122,7 @@ static void do_together(CpuCode *e, Cluster *c, const Spot *at, int n, int width
     for (int first = 0; first < n; first += batch) {
         int last = first + batch < n ? first + batch : n;
         e->known.n = 0;
-        for (int i = first; i < last && each <= LOADED_MOST; i++)
+        for (int i = first; i < last; i++)
             for (int k = 0; k < c->nodes.n; k++)
                 if (is_whole_load(e, c, c->nodes.at[k]) && !cpu_val(e, (TileRef){(TileNode *)c->nodes.at[k], 0})->x)
                     cpu_raw(e, (TileRef){(TileNode *)c->nodes.at[k], 0}, &at[i]);

@@ -18,7 +18,7 @@ def whole(shape, dt):
 
 def last(x):
     order = (0, *range(2, x.ndim), 1)
-    return x.permute(*order).contiguous().permute(0, x.ndim - 1, *range(1, x.ndim - 1))
+    return (x.permute(*order) * 1.0).permute(0, x.ndim - 1, *range(1, x.ndim - 1))
 
 def show(name, y):
     print(name, y.shape, y.dtype, (y.to(f64) * ((arange(y.size) % 97).to(f64) + 1.0).reshape(y.shape)).sum().item(), y.reshape(-1)[-9:].tolist())
@@ -28,7 +28,8 @@ for name, xs, ws, more in [
         ("stride", (2, 40, 12, 10), (16, 40, 3, 3), {"stride": 2, "padding": 1}), ("odd", (4, 16, 9, 11), (16, 16, 3, 3), {"stride": 2, "padding": 1}),
         ("few", (4, 3, 20, 20), (8, 3, 7, 7), {"stride": 2, "padding": 3}), ("one", (2, 72, 8, 8), (8, 72, 1, 1), {}), ("picks", (2, 16, 8, 8), (8, 16, 1, 1), {"stride": 2}),
         ("apart", (2, 16, 14, 14), (8, 16, 3, 3), {"padding": 2, "dilation": 2}), ("line", (3, 24, 50), (16, 24, 5), {"padding": 2, "stride": 2}),
-        ("three", (16, 8, 9, 9), (8, 8, 3, 3), {"stride": 3})]:
+        ("picture", (2, 3, 21, 30), (16, 3, 3, 3), {"padding": 1}), ("thin", (3, 5, 18, 11), (10, 5, 4, 3), {"stride": 2}), ("uneven", (2, 12, 9, 8), (10, 12, 3, 3), {"padding": 1}),
+        ("three", (16, 8, 9, 9), (8, 8, 3, 3), {"stride": 3}), ("holes", (2, 16, 10, 13), (8, 16, 2, 1), {"stride": 3})]:
     for dt in (bf16, f16):
         f = lambda x, w: (conv1d if len(xs) == 3 else conv2d)(x, w, **more)
         x, w = whole(xs, dt), whole(ws, dt)
@@ -51,7 +52,7 @@ for xs, ws, more in [((2, 12, 9, 14), (12, 1, 3, 3), {"padding": 1}), ((3, 40, 1
         f = lambda x, w: (conv1d if len(xs) == 3 else conv2d)(x, w, groups=xs[1], **more)
         x, w = random.normal(xs).to(dt), random.normal(ws).to(dt)
         y, pull = vjp(f, x, w)
-        for z in (y, *pull(y)[:1 if dt == bf16 else 2], jit(f)(x.permute(0, *range(2, x.ndim), 1).contiguous().permute(0, x.ndim - 1, *range(1, x.ndim - 1)), w)):
+        for z in (y, *pull(y)[:1 if dt == bf16 else 2], jit(f)((x.permute(0, *range(2, x.ndim), 1) * 1.0).permute(0, x.ndim - 1, *range(1, x.ndim - 1)), w)):
             print(z.shape, z.dtype, (z.to(f64) * ((arange(z.size) % 97).to(f64) + 1.0).reshape(z.shape)).sum().item(), z.reshape(-1)[-9:].tolist())
 '''
 

@@ -14,7 +14,7 @@
 #include "runtime/kernel_util.h"
 #include "runtime/mesh.h"
 
-enum { LANES = 256, SPAN = 4096, DIGITS = 256, WARP = 32, PUT = SPAN / LANES, AT_ONCE = 1056 };  /* AT_ONCE: groups that a chip has room for, roughly */
+enum { LANES = 256, SPAN = 4096, DIGITS = 256, WARP = 32, PUT = SPAN / LANES, AT_ONCE = 1056 };  /* AT_ONCE: groups that a chip has room for */
 
 /* ---- keys ---- */
 

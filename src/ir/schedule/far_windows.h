@@ -1,5 +1,6 @@
 /*
- * far_windows.h - convolutions by matrix units whose windows are read where the image lies (far_windows.c: the kernels; far_images.c: operands).
+ * far_windows.h - convolutions by matrix units whose windows are read where the image lies (far_windows.c: the kernels;
+ * far_window_ways.c: their schedules; far_images.c: operands; far_conv_windows.c: what is done).
  *
  * An image is seen as [x, lines, places, channels], the channels side by side.  Where places of the sums step by a stride, an image falls into
  * phases, which are further along the first axis: place j's tap t, at start + j * stride + t * each, is at j + (start + t * each) // stride of the
@@ -33,7 +34,7 @@ typedef enum { W_N, W_H, W_W, W_O, W_ROUNDS, W_PART, W_PARTS, W_CHANNELS, W_XN, 
  * parts of it [part, o, tap, c]. */
 FarKernel *windows_kernel(const WindowKind *k);
 
-/* far_images.c: as phase() of far_conv.c, for all phases. NULL: it is not done so, or something failed. */
+/* far_conv_windows.c: as phase() of far_conv.c, for all phases. NULL: it is not done so, or something failed. */
 Tensor *far_windows(FarConv *v, const ConvSpread *d, Tensor *x);
 
 #endif

@@ -1,0 +1,435 @@
+/*
+ * Convolutions on GPUs whose windows are read where the image lies (far_windows.h): what is done, phase by phase.
+ *
+ * Results have their channels side by side, whatever their operands have: a result is a view of that.  So a net of convolutions copies its first
+ * image alone.
+ */
+#include "ir/schedule/far_images.h"
+
+#include "base/ints.h"
+#include "runtime/kernel_util.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const Edges no_edges;
+
+/* ---- what kernels are for ---- */
+
+static int number_of_axis(const FarConv *v, int i) { return i - (PLANE - v->a->n); }   /* of an axis of the plane, in v; negative: it is not there */
+
+/* What the kernel has to know of axes. false: numbers that it has no room for. */
+static bool kind_of(const FarConv *v, bool by_kernel, WindowKind *k)
+{
+    memset(k, 0, sizeof *k);
+    k->dt = v->w->dtype;
+    k->sum = k->dt == DT_f64 ? DT_f64 : DT_f32;
+    k->out = by_kernel ? k->sum : v->y->dtype;
+    k->by_kernel = by_kernel;
+    for (int i = 0; i < PLANE; i++) {
+        int own = number_of_axis(v, i);
+        ConvAxis one = {.taps = 1, .out = 1, .step = 1, .apart = 1, .tap_each = 1};
+        const ConvAxis *p = own < 0 ? &one : &v->axis[own];
+        int64_t taps = by_kernel ? p->out : p->taps, each = by_kernel ? p->step : p->apart, stride = by_kernel ? p->apart : p->step;
+        if (taps > INT8_MAX || p->start > INT16_MAX || p->start < INT16_MIN || each > INT8_MAX || stride > INT8_MAX || p->tap_each > INT8_MAX)
+            return false;
+        k->taps[i] = (int16_t)taps, k->each[i] = (int16_t)each, k->stride[i] = (int16_t)stride, k->start[i] = (int16_t)p->start;
+        k->tap[i] = (int16_t)p->tap, k->tap_each[i] = (int16_t)p->tap_each;
+    }
+    return true;
+}
+
+/* Axes of the kernel that go backwards, as those of a derivative do, are counted from the other end. */
+static void turn_back(Image *w, WindowKind *k)
+{
+    for (int i = 0; i < PLANE; i++)
+        if (w->step[LINE + i] < 0 && w->extent[LINE + i] > 1) {
+            w->offset += w->step[LINE + i] * (w->extent[LINE + i] - 1);
+            w->step[LINE + i] = -w->step[LINE + i];
+            k->tap[i] = (int16_t)(w->extent[LINE + i] - 1 - k->tap[i]);
+            k->tap_each[i] = (int16_t)-k->tap_each[i];
+        }
+}
+
+/* Do units take the kernel's elements as they lie, channels side by side, or outputs (*across)? */
+static bool kernel_lies_well(const Image *w, bool *across)
+{
+    Image lies = *w;
+    WindowKind none = {.across = false};
+
+    turn_back(&lies, &none);
+    *across = !image_lies_well(&lies, CHANNEL) && image_lies_well(&lies, IMAGE);
+    return *across || image_lies_well(&lies, CHANNEL);
+}
+
+/* The kernel's elements as they lie, or as a copy. false: something failed. */
+static bool see_kernel(Trace *T, Image *w, WindowKind *k)
+{
+    if (!kernel_lies_well(w, &k->across))
+        return image_lay(T, w, &no_edges, UNIT);
+    turn_back(w, k);
+    return true;
+}
+
+static bool has_strides(const WindowKind *k) { return k->stride[0] > 1 || k->stride[1] > 1; }
+
+/* The image with its channels side by side, and with phases where there are strides. */
+static bool see_channels(Trace *T, Image *x, const WindowKind *k)
+{
+    bool fit = image_lies_well(x, CHANNEL) && (!has_strides(k) || (image_has_phases(x, k->stride) && x->extent[CHANNEL] % UNIT == 0));
+    Edges e = image_whole(x, k->stride);
+
+    return fit || image_lay(T, x, &e, UNIT);
+}
+
+/* Boxes of one image, for phases as they lie, unless a copy that has more images in a box is worth it. */
+static void choose(WindowKind *k, const Image *x, const Image *y, bool *boxed)
+{
+    enum { LAID = 4, LAID_CLOCKS = 6000 };      /* more clocks in all by so much of them, and so many */
+    WindowKind one = *k;
+    double some, all = windows_of_places(k, y->extent, INT16_MAX, y->extent[CHANNEL], x->extent[CHANNEL]);
+
+    *boxed = false;
+    if (!has_strides(k))
+        return;
+    some = windows_of_places(&one, y->extent, 1, y->extent[CHANNEL], x->extent[CHANNEL]);
+    if (some <= all + all / LAID + LAID_CLOCKS) {
+        *k = one;
+        *boxed = true;
+    }
+}
+
+/* ---- one phase ---- */
+
+/* Boxes of a sum of places, whose blocks are known. */
+static void count_boxes(const WindowKind *k, const Image *y, int64_t *sizes)
+{
+    sizes[W_N] = blocks(y->extent[IMAGE], k->box[0]);
+    sizes[W_H] = blocks(y->extent[LINE], k->box[1]), sizes[W_W] = blocks(y->extent[PLACE], k->box[2]);
+    sizes[W_O] = blocks(y->extent[CHANNEL], k->block[1]);
+    sizes[W_PARTS] = sizes[W_CHANNELS] = sizes[W_PART] = 1;
+}
+
+static int launch(const FarConv *v, const WindowKind *k, const int64_t *sizes, const Image *m)
+{
+    int device = (int)m->t->store->device;
+    FarKernel *f = windows_kernel(k);
+    TileArg arg[3];
+
+    if (!f->code)
+        return 0;
+    for (int i = 0; i < 3; i++)
+        if (!image_argument(&m[i], device, i == 2, &arg[i]))
+            return -1;
+    return far_launcher(f->code, f->tile, device, sizes, arg, v->T->span);
+}
+
+/* Lines of taps for taps, where channels are few and all taps of a line are the phase's. false: something failed. */
+static bool merge(const FarConv *v, Image *x, Image *w, WindowKind *k, int64_t places)
+{
+    int taps = k->taps[1], unit = k->tap[1] == 0 && k->tap_each[1] == 1 && w->extent[PLACE] == taps ? image_run(x, k) : 0;
+
+    if (!unit)
+        return true;
+    if (!image_lay(v->T, w, &no_edges, unit) || !image_merge(v->T, x, k, unit, places))
+        return false;
+    w->step[PLACE] = w->extent[CHANNEL] = (int64_t)taps * unit;
+    w->extent[PLACE] = 1;
+    return true;
+}
+
+/* The phase's sums go to their places in y. 1, 0: it is not done so, -1: something failed. Images are taken over. */
+static int run_places(const FarConv *v, Image x, Image w, const Image *y)
+{
+    int64_t sizes[W_SIZES];
+    WindowKind k;
+    bool boxed;
+    int done = 0;
+
+    if (kind_of(v, false, &k)) {
+        done = -1;
+        if (merge(v, &x, &w, &k, y->extent[PLACE]) && see_channels(v->T, &x, &k) && see_kernel(v->T, &w, &k)) {
+            choose(&k, &x, y, &boxed);
+            count_boxes(&k, y, sizes);
+            sizes[W_ROUNDS] = (int64_t)k.taps[0] * k.taps[1] * blocks(x.extent[CHANNEL], k.block[2]);
+            if (image_see(&x, k.stride, boxed, sizes))
+                done = launch(v, &k, sizes, (Image[]){x, w, *y});
+        }
+    }
+    image_done(&x);
+    image_done(&w);
+    return done;
+}
+
+/* ---- each channel for itself ---- */
+
+/* Zeros around the image as far as boxes reach, with which each load is whole; start is then from there. */
+static Edges reach(WindowKind *k, const Image *x, const Image *y)
+{
+    Edges e;
+
+    for (int i = 0; i < PLANE; i++) {
+        int64_t first = k->start[i], places = round_up(y->extent[LINE + i], k->box[1 + i]);
+        int64_t last = first + (places - 1) * k->stride[i] + (int64_t)(k->taps[i] - 1) * k->each[i];
+        e.before[i] = first < 0 ? -first : 0;
+        e.behind[i] = last >= x->extent[LINE + i] ? last - x->extent[LINE + i] + 1 : 0;
+        k->start[i] = (int16_t)(first + e.before[i]);
+    }
+    return e;
+}
+
+/* As run_places, of convolutions with as many groups as channels; the kernel's outputs are its channels. */
+static int run_channels(const FarConv *v, Image x, Image w, const Image *y)
+{
+    enum { TAPS = 64, WIDE = 64, LEAST = 8, ELEMENTS = 4096, LINES = 4 };
+    int64_t sizes[W_SIZES];
+    WindowKind k;
+    Edges e;
+    int done = 0;
+
+    if (kind_of(v, false, &k) && k.taps[0] * k.taps[1] <= TAPS) {
+        k.by_channel = true;
+        turn_back(&w, &k);
+        for (k.block[1] = WIDE; k.block[1] > LEAST && k.block[1] / 2 >= y->extent[CHANNEL]; k.block[1] /= 2)
+            ;
+        k.box[0] = 1;
+        for (k.box[1] = LINES; k.box[1] > 1 && k.box[1] / 2 >= y->extent[LINE]; k.box[1] /= 2)
+            ;
+        for (k.box[2] = (int16_t)(ELEMENTS / k.block[1] / k.box[1]); k.box[2] > 1 && k.box[2] / 2 >= y->extent[PLACE]; k.box[2] /= 2)
+            ;
+        e = reach(&k, &x, y);
+        count_boxes(&k, y, sizes);
+        sizes[W_ROUNDS] = 1;
+        done = image_lay(v->T, &x, &e, UNIT) && image_lay(v->T, &w, &no_edges, UNIT) && image_see(&x, k.stride, true, sizes)
+                   ? launch(v, &k, sizes, (Image[]){x, w, *y}) : -1;
+    }
+    image_done(&x);
+    image_done(&w);
+    return done;
+}
+
+/* ---- the derivative by the kernel ---- */
+
+/* What a derivative by the kernel is of; shape: of its parts, [parts, o, lines, places, c], with room for more channels. */
+typedef struct KernelSum { Image x, w; WindowKind k; int64_t sizes[W_SIZES], shape[AXES + 1]; bool boxed; } KernelSum;
+
+/* Operands as kernels take them, and a schedule. As run_places. */
+static int begin_kernel(const FarConv *v, KernelSum *s)
+{
+    int64_t channels = s->x.extent[CHANNEL], outputs = s->w.extent[CHANNEL];
+    int unit;
+
+    if (!kind_of(v, true, &s->k) || s->k.tap_each[0] != 1 || s->k.tap_each[1] != 1)
+        return 0;
+    unit = image_run(&s->x, &s->k);
+    memcpy(s->shape, (int64_t[]){0, outputs, s->k.taps[0], s->k.taps[1], unit ? unit : round_up(channels, UNIT)}, sizeof s->shape);
+    if (unit && !image_merge(v->T, &s->x, &s->k, unit, s->w.extent[PLACE]))
+        return -1;
+    if (!see_channels(v->T, &s->x, &s->k) || (!image_lies_well(&s->w, CHANNEL) && !image_lay(v->T, &s->w, &no_edges, UNIT)))
+        return -1;
+    s->boxed = has_strides(&s->k) && windows_of_kernel(&s->k, s->w.extent, 1, true, outputs, s->x.extent[CHANNEL], s->sizes);
+    if (!s->boxed && !windows_of_kernel(&s->k, s->w.extent, INT16_MAX, has_strides(&s->k), outputs, s->x.extent[CHANNEL], s->sizes))
+        return 0;
+    s->sizes[W_N] = blocks(s->w.extent[IMAGE], s->k.box[0]);
+    s->sizes[W_H] = s->w.extent[LINE] / s->k.box[1], s->sizes[W_W] = s->w.extent[PLACE] / s->k.box[2];
+    s->sizes[W_O] = blocks(outputs, s->k.block[0]);
+    s->sizes[W_CHANNELS] = blocks(s->x.extent[CHANNEL], s->k.block[1]);
+    s->shape[0] = s->sizes[W_PARTS];
+    return image_see(&s->x, s->k.stride, s->boxed, s->sizes) ? 1 : -1;
+}
+
+/* The parts, which are added up. */
+static int sum_kernel(const FarConv *v, const KernelSum *s, Tensor *y)
+{
+    int64_t taps = (int64_t)s->k.taps[0] * s->k.taps[1], each = s->shape[2] * s->shape[3] * s->shape[4], outputs = s->shape[1];
+    Image parts = {.t = tensor_new(DT_f32, AXES + 1, s->shape), .extent = {s->shape[0], outputs, taps, each / taps},
+                   .step = {outputs * each, each, each / taps, 1}};
+    int done = -1;
+
+    if (parts.t) {
+        parts.offset = parts.t->offset;
+        done = launch(v, &s->k, s->sizes, (Image[]){s->x, s->w, parts});
+    }
+    if (done == 1)
+        done = far_join_parts(parts.t, y, (int)parts.t->store->device);
+    image_done(&parts);
+    return done;
+}
+
+/*
+ * Of a cotangent as v's kernel, w, and an image with images and channels exchanged as its input: *y is [o, lines, places, c], with room for more
+ * channels. As run_places.
+ */
+static int run_kernel(const FarConv *v, Image x, Image w, Tensor **y)
+{
+    KernelSum s = {.x = x, .w = w};
+    int done = begin_kernel(v, &s);
+
+    if (done == 1) {
+        *y = tensor_new((DType)v->y->dtype, AXES, s.shape + 1);
+        done = *y ? sum_kernel(v, &s, *y) : -1;
+    }
+    image_done(&s.x);
+    image_done(&s.w);
+    return done;
+}
+
+/* ---- all phases ---- */
+
+/* What lies [images, lines, places, channels] as the result; by_kernel: [o, lines, places, c]. Of channels it may have more. Takes y over. */
+static Tensor *as_result(const FarConv *v, Tensor *y, bool by_kernel)
+{
+    int64_t step[RANK_MAX];
+    Tensor *z;
+
+    if (!y)
+        return NULL;
+    step[0] = y->stride[by_kernel ? CHANNEL : IMAGE];
+    step[1] = y->stride[by_kernel ? IMAGE : CHANNEL];
+    for (int i = 0; i < v->a->n; i++)
+        step[2 + i] = y->stride[LINE + i + PLANE - v->a->n];
+    z = tensor_view(y, v->y->rank, v->y->shape, step, y->offset);
+    tensor_unref(y);
+    return z;
+}
+
+static Tensor *new_result(const FarConv *v, bool zeros)
+{
+    DType dt = (DType)v->y->dtype;
+    int64_t shape[AXES] = {v->y->shape[0], 1, 1, round_up(v->y->shape[1], UNIT)};
+
+    for (int i = 0; i < v->a->n; i++)
+        shape[LINE + i + PLANE - v->a->n] = v->y->shape[2 + i];
+    return as_result(v, zeros ? tensor_zeros(dt, AXES, shape) : tensor_new(dt, AXES, shape), false);
+}
+
+/* Another image of the same elements. */
+static Image again(const Image *m)
+{
+    Image n = *m;
+
+    n.t = tensor_ref(m->t);
+    return n;
+}
+
+/* Sums of one phase after the other, each to its places. Images are taken over. */
+static int run_phases(FarConv *v, const ConvSpread *d, Image x, Image w, Tensor *y, bool by_channel)
+{
+    int64_t at[SPATIAL] = {0};
+    Image to = image_of(y, 0, 1);
+    int done = 1, i;
+
+    do {
+        Image phase = to;
+        bool some = true;                       /* places, of which some meet taps: others stay zero */
+        for (i = 0; i < v->a->n; i++) {
+            ConvAxis *p = &v->axis[i];
+            int axis = LINE + i + PLANE - v->a->n;
+            conv_phase(p, &d[i], at[i]);
+            phase.offset += phase.step[axis] * p->first;
+            phase.step[axis] *= p->each;
+            phase.extent[axis] = p->out;
+            some = some && p->out && p->taps;
+        }
+        if (some)
+            done = by_channel ? run_channels(v, again(&x), again(&w), &phase) : run_places(v, again(&x), again(&w), &phase);
+        for (i = v->a->n - 1; i >= 0 && ++at[i] == v->axis[i].each; i--)
+            at[i] = 0;
+    } while (i >= 0 && done == 1);
+    image_done(&to);
+    image_done(&x);
+    image_done(&w);
+    return done;
+}
+
+/* All phases of a spread image, and of its kernel, take the same copies. false: something failed. */
+static bool lay_once(const FarConv *v, Image *x, Image *w)
+{
+    bool across;
+
+    return (image_lies_well(x, CHANNEL) || image_lay(v->T, x, &no_edges, UNIT)) &&
+           (kernel_lies_well(w, &across) || image_lay(v->T, w, &no_edges, UNIT));
+}
+
+/* Have all phases of an axis taps? */
+static bool meets_all(const FarConv *v, const ConvSpread *d)
+{
+    for (int i = 0; i < v->a->n; i++) {
+        ConvAxis p = v->axis[i];
+        for (int64_t at = 0; at < v->axis[i].each; at++) {
+            conv_phase(&p, &d[i], at);
+            if (p.out && !p.taps)
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool is_by_kernel(const FarConv *v)
+{
+    enum { LONG = 128 };
+    int64_t taps = 1, places = 1;
+
+    for (int i = 0; i < v->a->n; i++) {
+        taps *= v->axis[i].taps;
+        places *= v->axis[i].out;
+    }
+    return taps > places && taps * v->w->shape[1] >= LONG;
+}
+
+/* TESSERA_WINDOWS (src/tools/options.def): by kernels for warpgroups, on any chip. */
+static bool is_for(int device)
+{
+    const char *way = getenv("TESSERA_TMA"), *asked = getenv("TESSERA_WINDOWS");
+    int chip = far_chip(device);
+
+    if (asked)
+        return *asked == '1';
+    return (!way || *way != '0') && chip >= 90 && chip < 100 && far_made_for < 0;
+}
+
+/* Is it of matrix units? */
+static bool fits(const FarConv *v, const Tensor *x)
+{
+    DType dt = (DType)v->y->dtype;
+
+    return is_for((int)x->store->device) && v->a->m <= 1 && (dt == DT_bf16 || dt == DT_f16);
+}
+
+/* The result of phases, or NULL. */
+static Tensor *all_phases(FarConv *v, const ConvSpread *d, Tensor *x, bool by_channel, bool spread)
+{
+    Tensor *y = new_result(v, !meets_all(v, d));
+    Image m = image_of(x, 0, 1), w = image_of((Tensor *)v->w, by_channel ? 1 : 0, by_channel ? 0 : 1);
+    int done;
+
+    if (!y || (spread && !by_channel && !lay_once(v, &m, &w))) {
+        image_done(&m);
+        image_done(&w);
+        done = -1;
+    } else {
+        done = run_phases(v, d, m, w, y, by_channel);
+    }
+    if (done == 1)
+        return y;
+    tensor_unref(y);
+    return NULL;
+}
+
+Tensor *far_windows(FarConv *v, const ConvSpread *d, Tensor *x)
+{
+    bool spread = false, by_kernel, by_channel = v->a->m > 1 && v->a->m == x->shape[1] && v->a->m == v->y->shape[1];
+    Tensor *y = NULL;
+
+    for (int i = 0; i < v->a->n; i++)
+        spread = spread || d[i].spread != 1;
+    by_kernel = !spread && is_by_kernel(v);
+    if (v->a->n > PLANE || !(by_channel ? !by_kernel : fits(v, x)))
+        return NULL;
+    if (!by_kernel)
+        return all_phases(v, d, x, by_channel, spread);
+    if (run_kernel(v, image_of(x, 1, 0), image_of((Tensor *)v->w, 1, 0), &y) == 1)
+        return as_result(v, y, true);
+    tensor_unref(y);
+    return NULL;
+}
