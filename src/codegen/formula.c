@@ -643,15 +643,13 @@ int formula_cost(OpId op, DType as)
 /* GPUs choose f32s as the language does in one instruction: NaN wins, and -0 is below +0. AVX-512 takes three. NULL: there are none for the op. */
 static LLVMValueRef chosen(Llvm *u, OpId op, DType lane, const LLVMValueRef *operands, int width)
 {
-    LLVMValueRef x[2] = {operands[0], operands[1]};
-
     if (op != OP_maximum && op != OP_minimum)
         return NULL;
     if (!machine_is_gpu(u->machine))
         return ranged(u, op == OP_maximum, kind_of_lane(lane), operands, width);
     if (lane != DT_f32)
         return NULL;
-    return intrinsic(u, op == OP_maximum ? "llvm.maximum" : "llvm.minimum", x, 2);
+    return intrinsic(u, op == OP_maximum ? "llvm.maximum" : "llvm.minimum", (LLVMValueRef[]){operands[0], operands[1]}, 2);
 }
 
 LLVMValueRef formula_emit(Llvm *u, OpId op, DType as, const LLVMValueRef *operands, int nin, int width)
