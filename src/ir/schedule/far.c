@@ -154,7 +154,7 @@ static bool build_join(TileBuilder *b, const void *what)
     to = far_view(b, "to", (DType)j->dtype, 1, &one);
     n = build_size(b, "n");
     lane = build_add(b, TOP_lane, NULL, NULL, 0);
-    at = build_add2(b, TOP_iadd, build_add2(b, TOP_imul, build_group(b, 0), build_number(b, JOINED)), lane);
+    at = build_add2(b, TOP_iadd, build_times(b, build_group(b, 0), JOINED), lane);
     a.rank = 1;
     a.shape[0] = 1;
     a.drop = 1;

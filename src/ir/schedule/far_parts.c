@@ -58,12 +58,13 @@ bool product_build_parts(TileBuilder *b, const ProductKind *p)
     from[1] = product_view(b, p, "y", p->y, p->inner[1]);
     in[0] = far_view(b, "parts", (DType)p->sum, 3, lies);
     b->k->schedule = product_schedule(p);
-    each = build_add2(b, TOP_imul, build_size(b, "b1"), build_number(b, p->block[2]));        /* in whole rounds, as tensor copies want it */
+    each = build_times(b, build_size(b, "b1"), p->block[2]);        /* in whole rounds, as tensor copies want it */
     lo = build_add2(b, TOP_imul, build_group(b, 0), each);
-    hi = build_add2(b, TOP_imin, build_size(b, "k"), build_add2(b, TOP_iadd, lo, each));
+    hi = build_size(b, "k");
+    hi = build_add2(b, TOP_imin, hi, build_add2(b, TOP_iadd, lo, each));
     in[1] = build_group(b, 0);
-    in[2] = build_add2(b, TOP_imul, build_group(b, 2), build_number(b, p->block[0]));
-    in[3] = build_add2(b, TOP_imul, build_group(b, 1), build_number(b, p->block[1]));
+    in[2] = build_times(b, build_group(b, 2), p->block[0]);
+    in[3] = build_times(b, build_group(b, 1), p->block[1]);
     in[4] = product_steps(b, p, from, NULL, in[2], in[3], lo, hi);
     a.drop = 1;
     return in[4].node && tile_add(b, TOP_store, &a, in, 5) != NULL;

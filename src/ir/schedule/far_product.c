@@ -182,11 +182,12 @@ static bool build_product(TileBuilder *b, const void *what)
     b->k->schedule = product_schedule(p);
     in[nin++] = from[2];
     for (int i = 0; p->batched && i < BATCHES; i++) {
-        in[nin++] = batch[i] = build_add2(b, i ? TOP_imod : TOP_idiv, build_group(b, 0), build_size(b, "b1"));
+        batch[i] = build_group(b, 0);
+        in[nin++] = batch[i] = build_add2(b, i ? TOP_imod : TOP_idiv, batch[i], build_size(b, "b1"));
         a.drop |= (uint8_t)(1 << i);
     }
-    in[nin++] = row = build_add2(b, TOP_imul, build_group(b, axes + 1), build_number(b, p->block[0]));
-    in[nin++] = column = build_add2(b, TOP_imul, build_group(b, axes), build_number(b, p->block[1]));
+    in[nin++] = row = build_times(b, build_group(b, axes + 1), p->block[0]);
+    in[nin++] = column = build_times(b, build_group(b, axes), p->block[1]);
     in[nin++] = rounded(b, p, product_block(b, p, from, batch, row, column));
     return in[nin - 1].node && tile_add(b, TOP_store, &a, in, nin) != NULL;
 }

@@ -29,7 +29,7 @@ static bool build(TileBuilder *b, const void *what)
     tile_size(b->k, sym("limit"));
     key = far_view(b, "key", DT_uint64, 1, &one);
     y = far_view(b, "y", (DType)d->dtype, 2, rows);
-    at = build_add2(b, TOP_imul, build_group(b, 1), build_number(b, WIDTH));
+    at = build_times(b, build_group(b, 1), WIDTH);
     a.rank = 1;
     a.shape[0] = 1;
     a.drop = 1;

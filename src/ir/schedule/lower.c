@@ -509,7 +509,8 @@ static void emit_kernel(Lower *l)
         lower_round_views(l);
     l->step = index_of(l, l->s->n);
     l->end = lower_reduces(l) && fixed_length(l) >= 0 ? index_of(l, fixed_length(l)) : inner_size(l);
-    l->row0 = add2(l, TOP_imul, group_of(l, 0), index_of(l, l->turns ? schedule_group_rows(l->s) : l->s->m));
+    l->row0 = group_of(l, 0);
+    l->row0 = add2(l, TOP_imul, l->row0, index_of(l, l->turns ? schedule_group_rows(l->s) : l->s->m));
     l->from = l->zero;
     l->to = l->end;
     if (l->s->part == PART_SUMS) {

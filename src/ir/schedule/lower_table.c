@@ -65,9 +65,11 @@ static TileRef load_there(Lower *l, TileRef view, TileRef place, const Block *b)
 static TileRef length(Lower *l, TileRef view, int axis, TileRef start, int32_t most)
 {
     TAttr a = tattr_none;
+    TileRef rest;
 
     a.axis = (int8_t)axis;
-    return add2(l, TOP_imin, index_of(l, most), add2(l, TOP_isub, add(l, TOP_extent, &a, &view, 1), start));
+    rest = add2(l, TOP_isub, add(l, TOP_extent, &a, &view, 1), start);
+    return add2(l, TOP_imin, index_of(l, most), rest);
 }
 
 /* The block's part of the view, without the axes that stand in `drop`, along which it has one element. */

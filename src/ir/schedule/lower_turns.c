@@ -88,7 +88,8 @@ static void begin_group(Turns *t)
 
     t->origin = l->row0;
     t->last = add2(l, TOP_isub, add2(l, TOP_iadd, rows, index_of(l, l->s->m - 1)), m);
-    t->last = add2(l, TOP_imin, add2(l, TOP_idiv, t->last, m), index_of(l, l->s->turns - 1));
+    t->last = add2(l, TOP_idiv, t->last, m);
+    t->last = add2(l, TOP_imin, t->last, index_of(l, l->s->turns - 1));
 }
 
 /* Does pass p find the value where the pass before left it? */

@@ -27,6 +27,9 @@ static inline TileRef build_number(TileBuilder *b, int64_t i)
     return build_add(b, TOP_index, &a, NULL, 0);
 }
 
+/* x * n.  Operands are emitted before what is of them, one call after the other: C has no order of its own for arguments. */
+static inline TileRef build_times(TileBuilder *b, TileRef x, int64_t n) { return build_add2(b, TOP_imul, x, build_number(b, n)); }
+
 static inline TileRef build_size(TileBuilder *b, const char *name)
 {
     TAttr a = tattr_none;
