@@ -4,10 +4,9 @@
  *
  * A value has a slot: data of a tile, an index, a view, or a tree.  Slots of
  * tiles are made when first written and written again in later rounds; what a
- * loop carries is copied, trees move, as they are used up.  Copies that are
- * not waited for have not happened yet, and their elements may not be touched.
- * Groups of several lanes: what is the same in all lanes is done here, once;
- * exec_lane.c has the rest.
+ * loop carries is copied, trees move, as they are used up.  Memory is in
+ * exec_memory.c.  Groups of several lanes: what is the same in all lanes is
+ * done here, once; exec_lane.c has the rest.
  */
 #include "ir/tile/exec_impl.h"
 
@@ -20,10 +19,6 @@
 /* ---- slots ---- */
 
 Slot *exec_slot(Exec *e, TileRef v) { return &e->slot[e->first[v.node->id] + (uint32_t)v.index]; }
-static int64_t index_in(Exec *e, const TileNode *n, int i) { return exec_slot(e, n->in[i])->index; }
-static const char *data_in(Exec *e, const TileNode *n, int i) { return exec_slot(e, n->in[i])->data; }
-
-static size_t bytes_of(const TileType *t) { return (size_t)tile_elements(t) * raw_size((DType)t->dtype); }
 
 /* Where result i of a node goes; made when first asked for. */
 Slot *exec_result(Exec *e, const TileNode *n, int i)
@@ -33,7 +28,7 @@ Slot *exec_result(Exec *e, const TileNode *n, int i)
     size_t lanes = exec_varies(e, v) ? (size_t)e->k->lanes : 1;
 
     if (n->type[i].kind == TILE_VALUE && !s->data)
-        s->data = tsr_calloc(bytes_of(&n->type[i]) * lanes);
+        s->data = tsr_calloc(exec_bytes(&n->type[i]) * lanes);
     if (n->type[i].kind == TILE_INDEX && lanes > 1 && !s->indices)
         s->indices = tsr_calloc(sizeof *s->indices * lanes);
     return s;
@@ -44,8 +39,8 @@ void exec_move(Slot *to, Slot *from, const TileType *t)
     switch (t->kind) {
     case TILE_VALUE:
         if (!to->data)
-            to->data = tsr_alloc(bytes_of(t));
-        memcpy(to->data, from->data, bytes_of(t));
+            to->data = tsr_alloc(exec_bytes(t));
+        memcpy(to->data, from->data, exec_bytes(t));
         break;
     case TILE_TREE:
         tsr_free(to->tree.wait);
@@ -73,15 +68,6 @@ bool exec_fault(Exec *e, const TileNode *n, const char *fmt, ...)
     sb_vprintf(e->err, fmt, ap);
     va_end(ap);
     return false;
-}
-
-/* The message of a part of the oracle, under the op's name. */
-static bool pass_on(Exec *e, const TileNode *n, bool ok, StrBuf *why)
-{
-    if (!ok)
-        exec_fault(e, n, "%s", sb_str(why));
-    sb_done(why);
-    return ok;
 }
 
 /* ---- sizes and places ---- */
@@ -128,7 +114,7 @@ static bool run_index(Exec *e, const TileNode *n)
     case TOP_group: *y = e->group[n->attr->axis]; return true;
     case TOP_lane: *y = 0; return true;
     case TOP_extent: *y = exec_slot(e, n->in[0])->view.extent[n->attr->axis]; return true;
-    default: return exec_index(e, n, index_in(e, n, 0), index_in(e, n, 1), y);
+    default: return exec_index(e, n, exec_index_in(e, n, 0), exec_index_in(e, n, 1), y);
     }
 }
 
@@ -152,12 +138,12 @@ static void run_map(Exec *e, const TileNode *n)
 
     for (int k = 0; k < n->nin; k++) {
         const TileType *x = tile_type(n->in[k]);
-        in[k] = data_in(e, n, k);
+        in[k] = exec_data_in(e, n, k);
         if (tile_elements(x) != tile_elements(&n->type[0])) {
             TileType full = n->type[0];
             full.dtype = x->dtype;
-            in[k] = stretched[k] = tsr_alloc(bytes_of(&full));
-            eval_stretch(x, data_in(e, n, k), &full, stretched[k]);
+            in[k] = stretched[k] = tsr_alloc(exec_bytes(&full));
+            eval_stretch(x, exec_data_in(e, n, k), &full, stretched[k]);
         }
     }
     tile_eval_map(n->attr, as, (DType)n->type[0].dtype, n->nin, in, tile_elements(&n->type[0]), exec_result(e, n, 0)->data);
@@ -172,19 +158,19 @@ static bool run_value(Exec *e, const TileNode *n)
 
     switch (n->op) {
     case TOP_ilt: case TOP_ieq:
-        flag = n->op == TOP_ilt ? index_in(e, n, 0) < index_in(e, n, 1) : index_in(e, n, 0) == index_in(e, n, 1);
+        flag = n->op == TOP_ilt ? exec_index_in(e, n, 0) < exec_index_in(e, n, 1) : exec_index_in(e, n, 0) == exec_index_in(e, n, 1);
         memcpy(y->data, &flag, 1);
         break;
-    case TOP_to_index: raw_convert(DT_int64, &y->index, (DType)tile_type(n->in[0])->dtype, data_in(e, n, 0), 1, NULL, 0); break;
+    case TOP_to_index: raw_convert(DT_int64, &y->index, (DType)tile_type(n->in[0])->dtype, exec_data_in(e, n, 0), 1, NULL, 0); break;
     case TOP_to_tile: raw_convert((DType)n->type[0].dtype, y->data, DT_int64, &exec_slot(e, n->in[0])->index, 1, NULL, 0); break;
     case TOP_const: raw_of(n->attr, (DType)n->type[0].dtype, y->data); break;
-    case TOP_splat: eval_stretch(tile_type(n->in[0]), data_in(e, n, 0), &n->type[0], y->data); break;
-    case TOP_iota: eval_iota(n, index_in(e, n, 0), y->data); break;
+    case TOP_splat: eval_stretch(tile_type(n->in[0]), exec_data_in(e, n, 0), &n->type[0], y->data); break;
+    case TOP_iota: eval_iota(n, exec_index_in(e, n, 0), y->data); break;
     case TOP_map: run_map(e, n); break;
-    case TOP_reshape: memcpy(y->data, data_in(e, n, 0), bytes_of(&n->type[0])); break;
-    case TOP_permute: eval_permute(n, data_in(e, n, 0), y->data); break;
-    case TOP_reduce: eval_reduce(n, data_in(e, n, 0), index_in(e, n, 1), y->data); break;
-    default: eval_dot(n, data_in(e, n, 0), data_in(e, n, 1), data_in(e, n, 2), index_in(e, n, 3), y->data);
+    case TOP_reshape: memcpy(y->data, exec_data_in(e, n, 0), exec_bytes(&n->type[0])); break;
+    case TOP_permute: eval_permute(n, exec_data_in(e, n, 0), y->data); break;
+    case TOP_reduce: eval_reduce(n, exec_data_in(e, n, 0), exec_index_in(e, n, 1), y->data); break;
+    default: eval_dot(n, exec_data_in(e, n, 0), exec_data_in(e, n, 1), exec_data_in(e, n, 2), exec_index_in(e, n, 3), y->data);
     }
     return true;
 }
@@ -203,7 +189,7 @@ static bool run_tree(Exec *e, const TileNode *n)
         tree_total(tile_type(n->in[0]), &x->tree, y->data);
         return true;
     }
-    tree_push(&n->type[0], &x->tree, data_in(e, n, 1));
+    tree_push(&n->type[0], &x->tree, exec_data_in(e, n, 1));
     exec_move(y, x, &n->type[0]);
     return true;
 }
@@ -227,199 +213,8 @@ static bool run_ranks(Exec *e, const TileNode *n)
 {
     if (!tile_ranks)
         return exec_fault(e, n, "there are no ranks");
-    return tile_ranks(tile_ranks_state, n->attr->name, &n->type[0], data_in(e, n, 0), exec_result(e, n, 0)->data) ||
+    return tile_ranks(tile_ranks_state, n->attr->name, &n->type[0], exec_data_in(e, n, 0), exec_result(e, n, 0)->data) ||
            exec_fault(e, n, "it did not meet the others");
-}
-
-/* ---- memory ---- */
-
-static void starts(Exec *e, const TileNode *n, int from, int rank, int64_t *out)
-{
-    for (int i = 0; i < rank; i++)
-        out[i] = index_in(e, n, from + i);
-}
-
-/* The shape of a stored tile with the view's axes. */
-static void block_shape(const TileType *x, int rank, unsigned drop, int32_t *shape)
-{
-    for (int i = 0, k = 0; i < rank; i++)
-        shape[i] = drop >> i & 1 ? 1 : x->extent[k++];
-}
-
-static bool touched(Exec *e, const TileNode *n, const View *v, const int64_t *start, const int32_t *shape)
-{
-    int64_t extent[TILE_RANK_MAX];
-
-    for (int i = 0; i < v->rank; i++)
-        extent[i] = shape[i];
-    return memory_touch_block(e, n, v, start, extent, n->op == TOP_store ? TOUCH_WRITE : tile_is_atomic(n->op) ? TOUCH_ATOMIC : TOUCH_READ);
-}
-
-void exec_updated(const TileNode *n, const char *old, const char *expected, const char *with, char *next)
-{
-    DType dt = (DType)n->type[0].dtype;
-
-    if (n->attr->op != OP_where)
-        tile_eval_step(tile_update_step((OpId)n->attr->op), dt, 1, next, old, with);
-    else
-        memcpy(next, expected && memcmp(expected, old, raw_size(dt)) != 0 ? old : with, raw_size(dt));
-}
-
-static bool run_access(Exec *e, const TileNode *n)
-{
-    const View *v = &exec_slot(e, n->in[0])->view;
-    int64_t start[TILE_RANK_MAX];
-    int32_t shape[TILE_RANK_MAX];
-    _Alignas(16) char fill[16];
-    StrBuf why = {0};
-    bool ok;
-
-    starts(e, n, 1, v->rank, start);
-    block_shape(n->op == TOP_load ? &n->type[0] : tile_type(n->in[n->nin - 1]), v->rank, n->attr->drop, shape);
-    if (!touched(e, n, v, start, shape))
-        return false;
-    if (n->attr->align && (v->extent[v->rank - 1] - start[v->rank - 1]) % n->attr->align)
-        return exec_fault(e, n, "from its start on the view has no multiple of %d elements along the last axis", n->attr->align);
-    if (n->op == TOP_load) {
-        exec_fill(n->attr, v->dtype, fill);
-        ok = view_load(v, start, n->attr->shape, fill, exec_result(e, n, 0)->data, &why);
-    } else if (n->op == TOP_update) {
-        _Alignas(16) char next[16];
-        ok = view_load(v, start, shape, memset(fill, 0, sizeof fill), exec_result(e, n, 0)->data, &why);
-        exec_updated(n, exec_result(e, n, 0)->data, tile_expects(n) ? data_in(e, n, n->nin - 2) : NULL, data_in(e, n, n->nin - 1), next);
-        ok = ok && view_store(v, start, shape, next, &why);
-    } else {
-        if (n->op == TOP_store)
-            ok = view_store(v, start, shape, data_in(e, n, n->nin - 1), &why);
-        else
-            ok = view_atomic(v, start, shape, tile_step_op((OpId)n->attr->op), data_in(e, n, n->nin - 1), &why);
-    }
-    return pass_on(e, n, ok, &why);
-}
-
-enum { BUFFER_MAX = 1 << 28 };          /* elements of a buffer */
-
-static bool run_gather(Exec *e, const TileNode *n)
-{
-    const View *v = &exec_slot(e, n->in[0])->view;
-    const TileType *x = tile_type(n->in[1]);
-    size_t row = bytes_of(&n->type[0]) / (size_t)x->extent[0];
-    int64_t start[TILE_RANK_MAX] = {0};
-    int32_t shape[TILE_RANK_MAX] = {1};
-    _Alignas(16) char fill[16];
-
-    exec_fill(n->attr, v->dtype, fill);
-    memcpy(shape + 1, n->attr->shape + 1, sizeof *shape * (size_t)(v->rank - 1));
-    for (int32_t i = 0; i < x->extent[0]; i++) {
-        StrBuf why = {0};
-        raw_convert(DT_int64, start, (DType)x->dtype, data_in(e, n, 1) + (size_t)i * raw_size((DType)x->dtype), 1, NULL, 0);
-        if (n->attr->i == 2 && e->checks & TILE_CHECK_RACES && (start[0] < 0 || start[0] >= v->extent[0]))
-            return exec_fault(e, n, "out of bounds: group %" PRId64 " gathers [%" PRId64 "] of '%s', which has only [%" PRId64 "]", e->group_number,
-                              start[0], v->name ? v->name->text : "?", v->extent[0]);
-        if (!touched(e, n, v, start, shape))
-            return false;
-        if (!pass_on(e, n, view_load(v, start, shape, fill, exec_result(e, n, 0)->data + (size_t)i * row, &why), &why))
-            return false;
-    }
-    return true;
-}
-
-static bool run_alloc(Exec *e, const TileNode *n)
-{
-    View *v = &exec_result(e, n, 0)->view;
-    Buffer *b;
-    int64_t count = 1, lanes = n->attr->space == SPACE_LOCAL ? e->k->lanes : 1;
-
-    *v = (View){.rank = n->nin, .dtype = (DType)n->attr->dtype, .name = n->attr->name, .shared = true};
-    for (int i = n->nin - 1; i >= 0; i--) {
-        v->extent[i] = index_in(e, n, i);
-        v->stride[i] = count;
-        if (v->extent[i] < 0 || (v->extent[i] && count > BUFFER_MAX / v->extent[i]))
-            return exec_fault(e, n, "%" PRId64 " elements along axis %d", v->extent[i], i);
-        count *= v->extent[i];
-    }
-    b = tsr_calloc(sizeof *b);
-    b->n = count * lanes;
-    b->cols = v->rank ? v->extent[v->rank - 1] : 1;
-    b->swizzle = n->attr->swizzle == SWIZZLE_XOR;
-    b->data = tsr_calloc((size_t)b->n * raw_size(v->dtype) + 1);
-    b->state = e->checks & TILE_CHECK_BUFFERS ? tsr_calloc((size_t)b->n + 1) : NULL;
-    b->copier = b->state && e->checks & TILE_CHECK_RACES ? tsr_calloc(sizeof *b->copier * ((size_t)b->n + 1)) : NULL;
-    b->next = e->buffers;
-    e->buffers = b;
-    v->base = b->data;
-    v->state = b->state;
-    v->buffer = b;
-    v->lane_step = lanes > 1 ? count : 0;
-    if ((e->checks & TILE_CHECK_RACES || e->watch) && n->attr->space == SPACE_SHARED)
-        v->memory = b->memory = memory_new(v);
-    return true;
-}
-
-static bool run_part(Exec *e, const TileNode *n)
-{
-    View v = exec_slot(e, n->in[0])->view;
-    int64_t start[TILE_RANK_MAX], extent[TILE_RANK_MAX];
-    StrBuf why = {0};
-
-    starts(e, n, 1, v.rank, start);
-    starts(e, n, 1 + v.rank, v.rank, extent);
-    if (!pass_on(e, n, view_part(&v, start, extent, &why), &why))
-        return false;
-    for (int i = 0, k = 0; i < v.rank; i++)
-        if (!(n->attr->drop >> i & 1)) {
-            v.extent[k] = v.extent[i];
-            v.stride[k++] = v.stride[i];
-        }
-    v.rank -= __builtin_popcount(n->attr->drop);
-    exec_result(e, n, 0)->view = v;
-    return true;
-}
-
-static bool run_copy(Exec *e, const TileNode *n)
-{
-    static const int64_t origin[TILE_RANK_MAX];
-    Pending c = {.to = exec_slot(e, n->in[0])->view, .from = exec_slot(e, n->in[1])->view, .batch = e->batch, .node = n};
-    StrBuf why = {0};
-
-    if (!memory_touch_block(e, n, &c.to, origin, c.to.extent, TOUCH_WRITE) || !memory_touch_block(e, n, &c.from, origin, c.to.extent, TOUCH_READ))
-        return false;
-
-    exec_fill(n->attr, c.to.dtype, c.fill);
-    if (n->op == TOP_copy)
-        return pass_on(e, n, view_copy(&c.to, &c.from, c.fill, WRITTEN, &why), &why);
-    vec_push(&e->pending, c);
-    return pass_on(e, n, view_mark(&c.to, -1, COMING, n, &why), &why);
-}
-
-/* Copies happen as late as they may: those of batches before `until`, now. */
-static bool land(Exec *e, int64_t until)
-{
-    static const int64_t origin[TILE_RANK_MAX];
-    int kept = 0;
-
-    for (int i = 0; i < e->pending.n; i++) {
-        Pending *c = &e->pending.at[i];
-        StrBuf why = {0};
-        if (c->batch >= until)
-            e->pending.at[kept++] = *c;
-        else if ((e->watch && !memory_touch_block(e, c->node, &c->to, origin, c->to.extent, TOUCH_WRITE)) ||
-                 !pass_on(e, c->node, view_mark(&c->to, COMING, COMING, NULL, &why) && view_copy(&c->to, &c->from, c->fill, LANDED, &why), &why))
-            return false;
-    }
-    e->pending.n = kept;
-    return true;
-}
-
-static bool run_barrier(Exec *e, const TileNode *n)
-{
-    if (e->watch)
-        exec_seen_barrier(e, n);
-    e->epoch++;
-    for (Buffer *b = e->buffers; b; b = b->next)
-        for (int64_t i = 0; b->state && i < b->n; i++)
-            b->state[i] = b->state[i] == LANDED ? WRITTEN : b->state[i];
-    return true;
 }
 
 /* ---- control ---- */
@@ -468,7 +263,7 @@ bool exec_interrupted(Exec *e, const TileNode *n) { return tsr_interrupted && !e
 
 static bool run_for(Exec *e, const TileNode *n)
 {
-    int64_t i = index_in(e, n, 0), hi = index_in(e, n, 1), step = index_in(e, n, 2);
+    int64_t i = exec_index_in(e, n, 0), hi = exec_index_in(e, n, 1), step = exec_index_in(e, n, 2);
     const TileBlock *b = n->region[0];
 
     if (step <= 0)
@@ -488,7 +283,7 @@ static bool run_for(Exec *e, const TileNode *n)
 
 static bool run_if(Exec *e, const TileNode *n)
 {
-    const TileBlock *b = n->region[!*data_in(e, n, 0)];
+    const TileBlock *b = n->region[!*exec_data_in(e, n, 0)];
 
     if (!exec_block(e, b))
         return false;
@@ -522,20 +317,14 @@ static bool run_node(Exec *e, const TileNode *n)
         return lane_run(e, n);
     switch (n->op) {
     case TOP_lane_reduce: case TOP_shuffle: case TOP_match: case TOP_uniform: return run_alone(e, n);
-    case TOP_gather: return run_gather(e, n);
     case TOP_over_ranks: return run_ranks(e, n);
     case TOP_index: case TOP_size: case TOP_group: case TOP_lane: case TOP_extent: case TOP_iadd: case TOP_isub: case TOP_imul: case TOP_idiv:
     case TOP_imod: case TOP_imin: case TOP_imax:
         return run_index(e, n);
     case TOP_tree: case TOP_push: case TOP_total: return run_tree(e, n);
-    case TOP_load: case TOP_store: case TOP_atomic: case TOP_update: return run_access(e, n);
-    case TOP_alloc: return run_alloc(e, n);
-    case TOP_part: return run_part(e, n);
-    case TOP_copy: case TOP_copy_async: return run_copy(e, n);
-    case TOP_commit: return e->batch++, true;
-    case TOP_wait: return land(e, e->batch - n->attr->i);
-    case TOP_prefetch: return true;
-    case TOP_barrier: return run_barrier(e, n);
+    case TOP_load: case TOP_store: case TOP_atomic: case TOP_update: case TOP_gather: case TOP_alloc: case TOP_part: case TOP_copy:
+    case TOP_copy_async: case TOP_commit: case TOP_wait: case TOP_prefetch: case TOP_barrier:
+        return exec_memory(e, n);
     case TOP_for: return run_for(e, n);
     case TOP_if: return run_if(e, n);
     case TOP_while: return run_while(e, n);
@@ -553,19 +342,6 @@ bool exec_block(Exec *e, const TileBlock *b)
 
 /* ---- launches ---- */
 
-static void give_buffers(Exec *e)
-{
-    for (Buffer *b = e->buffers, *next; b; b = next) {
-        next = b->next;
-        tsr_free(b->data);
-        tsr_free(b->state);
-        tsr_free(b->copier);
-        memory_free(b->memory);
-        tsr_free(b);
-    }
-    e->buffers = NULL;
-}
-
 static bool run_group(Exec *e)
 {
     bool ok;
@@ -575,10 +351,10 @@ static bool run_group(Exec *e)
     e->epoch = 0;
     ok = exec_block(e, &e->k->body);
     if (ok && e->pending.n && !(e->checks & TILE_CHECK_BUFFERS))
-        ok = land(e, INT64_MAX);
+        ok = exec_land(e, INT64_MAX);
     if (ok && e->pending.n)
         ok = exec_fault(e, e->pending.at[0].node, "the copy is still under way at the end of the group");
-    give_buffers(e);
+    exec_give_buffers(e);
     return ok;
 }
 

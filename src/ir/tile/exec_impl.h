@@ -94,7 +94,17 @@ Slot *exec_result(Exec *e, const TileNode *n, int i);
 void exec_move(Slot *to, Slot *from, const TileType *t);        /* of what is the same in all lanes */
 bool exec_index(Exec *e, const TileNode *n, int64_t a, int64_t b, int64_t *out);
 void exec_fill(const TAttr *a, DType dt, void *raw);
+static inline int64_t exec_index_in(Exec *e, const TileNode *n, int i) { return exec_slot(e, n->in[i])->index; }         /* operand i, an index */
+static inline const char *exec_data_in(Exec *e, const TileNode *n, int i) { return exec_slot(e, n->in[i])->data; }      /* ... a tile */
+static inline size_t exec_bytes(const TileType *t) { return (size_t)tile_elements(t) * raw_size((DType)t->dtype); }     /* of a tile */
 static inline bool exec_varies(const Exec *e, TileRef v) { return e->k->lanes > 1 && tile_varies(&e->vary, v); }
+
+/* exec_memory.c */
+bool exec_memory(Exec *e, const TileNode *n);           /* does what n says with memory */
+bool exec_land(Exec *e, int64_t until);                 /* copies happen as late as they may: those of batches before `until`, now */
+void exec_give_buffers(Exec *e);                        /* frees the group's */
+/* What an update leaves in the place of `old`; expected: NULL, or what must be there for a change. next may be where old was copied from. */
+void exec_updated(const TileNode *n, const char *old, const char *expected, const char *with, char *next);
 
 /* exec_lane.c: nodes of groups of several lanes that are not done once for all of them. */
 bool lane_does(const Exec *e, const TileNode *n);
@@ -120,8 +130,6 @@ void memory_free(Memory *m);
 /* Say that an element of a view is touched; false: by somebody else too, with no barrier between, and *e->err says by whom. */
 bool memory_touch(Exec *e, const TileNode *n, const View *v, const char *element, int who, Touch touch);
 /* All elements of the block shape[0..rank) from start that lie in the view, by the group or by a copy beside it. */
-/* What an update leaves in the place of `old`; expected: NULL, or what must be there for a change. next may be where old was copied from. */
-void exec_updated(const TileNode *n, const char *old, const char *expected, const char *with, char *next);
 bool memory_touch_block(Exec *e, const TileNode *n, const View *v, const int64_t *start, const int64_t *shape, Touch touch);
 /* An element of a buffer that was never written, or is under a copy, is read. */
 bool memory_readable(Exec *e, const TileNode *n, const View *v, const uint8_t *state, const char *element);
