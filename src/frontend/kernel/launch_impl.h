@@ -89,10 +89,14 @@ bool kresult_keeps(Launch *L, const KResult *r);
 Value launch_call(Interp *I, const LaunchCall *c);      /* as kernel_launch */
 bool launch_begin(Launch *L, Value fn, Value grid, Value block, Value schedule);
 void launch_done(Launch *L);                            /* frees it */
-bool launch_plan(Launch *L);                            /* work out the grid and which dimensions groups share; false: pending */
 Version *launch_version(Launch *L);                     /* the version for this launch, made if there is none; NULL: pending */
 int64_t launch_size(const KSpec *s, Sym name);          /* a size of this launch by its name in the kernel */
 bool launch_size_from(const KSpec *s, Sym name, int *param, int *axis);    /* it is an axis of a tensor, or (-1) an int; false: of the grid */
+bool launch_holds(Launch *L, const Version *v);         /* may the version run so? false: pending */
+bool launch_axis_written(const Launch *L, int param, int axis);         /* args.c: is its size a number in the annotation, or no mere name? */
+
+/* launch_plan.c */
+bool launch_plan(Launch *L);                            /* work out the grid and which dimensions groups share; false: pending */
 bool launch_tiles(const Launch *L);                     /* are there Tile parameters? */
 bool launch_by_element(const Launch *L);                /* has a tile one element of the output? */
 /* The parameter that says how large the work is: the largest that is written. -1: none. */
@@ -100,9 +104,6 @@ void launch_counted(const Launch *L, bool *counted);
 int launch_output(const Launch *L, const bool *written);
 Extent2 launch_extent(const Launch *L, int out);
 void launch_grid(Launch *L, const Extent2 *e);          /* groups along rows and columns, as far as the launch does not say */
-
-bool launch_holds(Launch *L, const Version *v);         /* may the version run so? false: pending */
-bool launch_axis_written(const Launch *L, int param, int axis);         /* args.c: is its size a number in the annotation, or no mere name? */
 
 /* stage.c: a part of an object among the arguments that the kernel reads, when it is a traced tensor; VERR: it is none. A new reference. */
 Value kernel_traced_field(Interp *I, const KernelForm *f, const KernelField *at, Value args, Value kwargs);
