@@ -101,6 +101,7 @@ const Type *type_untested(const Type *u);
 static inline bool type_is_untested(const Type *t) { return t && t->kind == TY_UNION && t->exact; }
 const Type *type_tested(const Type *t);
 
+/* ---- type_join.c ---- */
 /* The least type that holds both; sizes that differ become unknown. */
 const Type *type_join(const Type *a, const Type *b);
 /* A list display kept in a variable may grow: only what its elements share is known. */
@@ -137,6 +138,7 @@ const char *shape_of(const TType *t);                   /* "[B, 4]", likewise */
 struct Ast;
 const Type *type_found(const struct Ast *e);            /* what this check found e to be; NULL: it was not there */
 void type_note(struct Ast *e, const Type *t);
+const Type *type_intern(const Type *t);                  /* the one that is equal to *t, which need not live on, nor its items */
 void types_done(void);
 
 #endif
