@@ -236,6 +236,68 @@ static bool take_fields(Launch *L, Value kwargs, int *used)
     return true;
 }
 
+/* ------------------------------------------------------------- tensors in lists and dicts */
+
+Sym kernel_item_name(Interp *I, Sym param, Value key)
+{
+    StrBuf b = {0};
+    Sym name;
+
+    sb_printf(&b, "%.64s[", param->text);
+    if (!value_repr_to(I, key, &b))
+        exc_clear(I);
+    sb_puts(&b, "]");
+    name = sym_n(sb_str(&b), b.n);
+    sb_done(&b);
+    return name;
+}
+
+/* An item that is a tensor is a parameter, which is only read. */
+static bool take_item(Launch *L, int of, Value key, Value v)
+{
+    KParam *p = &L->spec.param[L->spec.nparams];
+
+    if (v.tag != V_TENSOR)
+        return true;
+    if (L->spec.nparams == KERNEL_PARAMS)
+        return launch_refuse(L, "E0623: kernel '%s' has more than %d parameters", L->name, KERNEL_PARAMS);
+    *p = (KParam){.name = kernel_item_name(L->I, L->spec.param[of].name, key), .v = v, .field = true, .kind = KPARAM_TENSOR, .tensor = as_tensor(v)};
+    L->form.param[L->spec.nparams] = (KernelParam){.kind = p->kind, .read = true};
+    L->arg[L->spec.nparams++] = -1;
+    L->spec.param[of].holds = true;
+    if (p->tensor->tracer)
+        return launch_refuse(L, "E0622: kernel '%s': '%s' is followed by a transformation: pass the tensor itself as a parameter", L->name,
+                             p->name->text);
+    return has_places(L, p);
+}
+
+static bool take_items(Launch *L, int of)
+{
+    Value v = L->spec.param[of].v, key, item;
+    int64_t n = v.tag == V_TUPLE ? as_tuple(v)->n : v.tag == V_LIST ? as_list(v)->n : 0, at = 0;
+    const Value *items = v.tag == V_TUPLE ? as_tuple(v)->at : v.tag == V_LIST ? as_list(v)->at : NULL;
+
+    for (int64_t i = 0; i < n; i++)
+        if (!take_item(L, of, vint(i), items[i]))
+            return false;
+    while (v.tag == V_DICT && dict_next(as_dict(v), &at, &key, &item))
+        if (!take_item(L, of, key, item))
+            return false;
+    return true;
+}
+
+/* def k(out, *xs): what is left of the arguments. */
+static Value rest_of(Launch *L, Value args, int64_t *at)
+{
+    int64_t n = as_tuple(args)->n;
+    Value rest = tuple_new(n - *at);
+
+    for (int64_t i = 0; *at < n; i++)
+        as_tuple(rest)->at[i] = value_ref(as_tuple(args)->at[(*at)++]);
+    vec_push(&L->held, rest);
+    return rest;
+}
+
 bool launch_bind(Launch *L, Value args, Value kwargs)
 {
     int64_t n = as_tuple(args)->n, at = 0;
@@ -249,9 +311,11 @@ bool launch_bind(Launch *L, Value args, Value kwargs)
         k->name = p->name;
         L->arg[i] = -1;
         v = VERR;
-        if (p->kind == PARAM_VARARGS || p->kind == PARAM_KWARGS)
-            return launch_refuse(L, "E0623: kernel '%s' has parameters by *, which launches do not give", L->name);
-        if (p->kind != PARAM_KWONLY && at < n) {
+        if (p->kind == PARAM_KWARGS)
+            return launch_refuse(L, "E0623: kernel '%s' has parameters by **, which launches do not give", L->name);
+        if (p->kind == PARAM_VARARGS) {
+            v = rest_of(L, args, &at);
+        } else if (p->kind != PARAM_KWONLY && at < n) {
             L->arg[i] = (int)at;
             v = as_tuple(args)->at[at++];
         } else if (kwargs.tag == V_DICT) {
@@ -268,6 +332,9 @@ bool launch_bind(Launch *L, Value args, Value kwargs)
     }
     if (!take_fields(L, kwargs, &used))
         return false;
+    for (int i = 0; i < L->form.n; i++)
+        if (!take_items(L, i))
+            return false;
     if (at < n || (kwargs.tag == V_DICT && as_dict(kwargs)->n > used))
         return launch_refuse(L, "%s() takes %d arguments, and %lld were given", L->name, L->form.n,
                 (long long)(n + (kwargs.tag == V_DICT ? as_dict(kwargs)->n : 0)));

@@ -305,6 +305,7 @@ KVal kquick(Body *B, KVal y, KVal x);                    /* y, by quick formulas
 bool kplace_is_spots(const KVal *index, int n);         /* is one of them a block of ints? */
 KVal kplace_spots(Body *B, KVal base, const KVal *index, int n);        /* memory at such */
 Sym kernel_field_name(Sym param, Sym attr);              /* expr.c: "cache.K" */
+Sym kernel_item_name(Interp *I, Sym param, Value key);  /* args.c: "xs[0]", "p['w']" */
 KVal kb_alloc_shared(Body *B, uint64_t path, Sym name, int rank, const int32_t *shape, DType dt, int space, int64_t align, bool swizzle);
 KVal kb_shape(Body *B, KVal v);
 

@@ -299,10 +299,21 @@ int kb_indices(Body *B, Ast *index, KVal *out)
     return n;
 }
 
+/* p["w"], of a dict of tensors among the arguments: each is a parameter. */
+static KVal *tensor_in_dict(Body *B, const AstSubscript *e, KVal base, KVal key)
+{
+    if (base.kind != K_STATIC || base.v.tag != V_DICT || key.kind != K_STATIC || !AST_IS(e->value, Name))
+        return NULL;
+    return kb_var(B, kernel_item_name(B->I, AST_AS(e->value, Name)->id, key.v));
+}
+
 static KVal subscript(Body *B, AstSubscript *e)
 {
-    KVal base = kb_expr(B, e->value), index[INDICES_MAX];
+    KVal base = kb_expr(B, e->value), index[INDICES_MAX], *own;
     int n = kb_bad(base) ? -1 : kb_indices(B, e->index, index);
+
+    if (n == 1 && (own = tensor_in_dict(B, e, base, index[0])))
+        return *own;
 
     B->b.span = e->ast.span;
     return n < 0 ? KBAD : kb_subscript(B, base, index, n);

@@ -143,6 +143,36 @@ static void key_object(StrBuf *b, Value v, KHeld *held, int depth)
     sb_puts(b, ")");
 }
 
+static void key_item(Interp *I, StrBuf *b, Value v, KHeld *held)
+{
+    if (v.tag == V_TENSOR) {
+        sb_puts(b, "tensor,");
+        return;
+    }
+    if (v.tag != V_FUNC && !value_repr_to(I, v, b))
+        exc_clear(I);
+    if (!is_plain(v))
+        key_object(b, v, held, OBJECTS_DEEP);
+    sb_puts(b, ",");
+}
+
+/* A list, tuple or dict with tensors: where they are, and what else there is. */
+static void key_holder(Interp *I, StrBuf *b, Value v, KHeld *held)
+{
+    int64_t n = v.tag == V_TUPLE ? as_tuple(v)->n : v.tag == V_LIST ? as_list(v)->n : 0, at = 0;
+    const Value *items = v.tag == V_TUPLE ? as_tuple(v)->at : v.tag == V_LIST ? as_list(v)->at : NULL;
+    Value key, item;
+
+    sb_printf(b, "|%d[", v.tag);
+    for (int64_t i = 0; i < n; i++)
+        key_item(I, b, items[i], held);
+    while (v.tag == V_DICT && dict_next(as_dict(v), &at, &key, &item)) {
+        key_item(I, b, key, held);
+        key_item(I, b, item, held);
+    }
+    sb_puts(b, "]");
+}
+
 /* What a version depends on, but for sizes that turned out to be needed and variables outside. */
 static char *make_key(Interp *I, const KSpec *s, KHeld *held)
 {
@@ -162,6 +192,8 @@ static char *make_key(Interp *I, const KSpec *s, KHeld *held)
             sb_puts(&b, p->v.tag == V_FLOAT ? "|float" : p->v.i < 0 ? "|-int" : "|int");
         } else if (p->apart) {
             sb_puts(&b, "|.");                              /* its parts follow, each a parameter or a value */
+        } else if (p->holds) {
+            key_holder(I, &b, p->v, held);
         } else {
             sb_puts(&b, "|=");
             if (p->v.tag != V_FUNC && !value_repr_to(I, p->v, &b))

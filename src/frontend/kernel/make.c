@@ -253,6 +253,21 @@ static KVal param_value(Body *B, int i)
     return kb_static(B, value_ref(p->v));
 }
 
+/* A list or tuple among whose items are tensors; of a dict its tensors are looked up by their keys (expr.c). */
+static KVal holder(Body *B, const KParam *p)
+{
+    int64_t n = p->v.tag == V_TUPLE ? as_tuple(p->v)->n : p->v.tag == V_LIST ? as_list(p->v)->n : 0;
+    const Value *items = p->v.tag == V_TUPLE ? as_tuple(p->v)->at : p->v.tag == V_LIST ? as_list(p->v)->at : NULL;
+    KVal y = {.kind = p->v.tag == V_TUPLE ? K_TUPLE : K_LIST, .n = (int)n};
+
+    if (!items)
+        return kb_static(B, value_ref(p->v));
+    y.item = kb_alloc(B, sizeof *y.item * (size_t)(n + 1));
+    for (int64_t i = 0; i < n; i++)
+        y.item[i] = items[i].tag == V_TENSOR ? *kb_var(B, kernel_item_name(B->I, p->name, vint(i))) : kb_static(B, value_ref(items[i]));
+    return y;
+}
+
 static void bind_params(Body *B)
 {
     const KSpec *s = B->spec;
@@ -261,8 +276,12 @@ static void bind_params(Body *B)
         for (int k = 0; s->param[i].tensor && k < s->param[i].tensor->rank && k < VIEW_RANK; k++)
             if (s->param[i].dim[k] && !kb_var(B, s->param[i].dim[k]))
                 kb_set(B, s->param[i].dim[k], kb_dimension(B, s->param[i].dim[k], false));
-        kb_set(B, s->param[i].name, param_value(B, i));
+        if (!s->param[i].holds)
+            kb_set(B, s->param[i].name, param_value(B, i));
     }
+    for (int i = 0; i < s->nparams && !B->failed; i++)
+        if (s->param[i].holds)
+            kb_set(B, s->param[i].name, holder(B, &s->param[i]));
 }
 
 /* ------------------------------------------------------------- making */

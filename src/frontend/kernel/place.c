@@ -444,7 +444,7 @@ static bool may_store(Body *B, const KPlace *p)
     if (p->param < 0)
         return p->buffer || (kb_fail(B, "E0613: a kernel writes through its parameters only"), false);
     if (B->spec->param[p->param].field) {
-        kb_fail(B, "E0613: '%s' is a part of an object, which is only read: pass the tensor itself", B->spec->param[p->param].name->text);
+        kb_fail(B, "E0613: '%s' is a part of what was passed, which is only read: pass the tensor itself", B->spec->param[p->param].name->text);
         return false;
     }
     B->param[p->param].written = true;
