@@ -14,6 +14,7 @@
  */
 #include "runtime/conv_impl.h"
 
+#include "runtime/cpu.h"
 #include "runtime/gemm.h"
 
 #include <string.h>
@@ -27,6 +28,8 @@ enum {
     TURNED = 128,               /* rows of the kernel that are columns of the product instead, if there are more places: windows need no packing */
     ALONE = 1 << 17,            /* products that are not worth a second thread */
 };
+
+static bool is_plain(const Conv *v) { return v->accum != DT_f32 && v->accum != DT_f64; }
 
 /* ---- results ---- */
 
@@ -44,9 +47,21 @@ int64_t conv_place(const Conv *v, int64_t line)
     return at;
 }
 
+/* Of images of one place each, side by side in rows. */
+static void turn_sums(const Conv *v, const Span *s, const char *sums)
+{
+    const GemmTiles *t = v->accum == DT_f32 ? &cpu()->gemm->f32 : &cpu()->gemm->f64;
+
+    t->turn(sums, s->columns, v->o, s->columns, v->y + s->from * v->o * v->size, v->o);
+}
+
 /* Sums of a span, row by row, become elements of the result. */
 static void spread_sums(const Conv *v, const Span *s, const char *sums)
 {
+    if (v->whole && v->image == 1 && !v->turned && v->groups == 1 && !is_plain(v)) {
+        turn_sums(v, s, sums);
+        return;
+    }
     const ConvAxis *x = &v->axis[v->n - 1];
     int64_t width = s->end - s->at, size = v->size;
 
@@ -78,8 +93,7 @@ static Span span_at(const Conv *v, int64_t i)
     return s;
 }
 
-static bool is_direct(const Conv *v) { return v->whole && !v->joined && !v->turned; }
-static bool is_plain(const Conv *v) { return v->accum != DT_f32 && v->accum != DT_f64; }
+static bool is_direct(const Conv *v) { return v->whole && (v->turned ? v->image == 1 : !v->joined); }
 
 /* The product of the turned matrices, which is the turned one, with the same bits. */
 static void turn(Gemm *g)
@@ -115,7 +129,7 @@ static Gemm span_gemm(const Conv *v, const Span *s, int64_t k, int64_t skipped, 
         turn(&g);
     if (is_direct(v)) {
         g.c = v->y + ((s->from / v->lines * v->groups + s->group) * v->o * v->image + s->from % v->lines * v->line + s->at) * v->size;
-        g.crow = v->image;
+        g.crow = v->turned ? v->groups * v->o : v->image;
     }
     return g;
 }
@@ -210,7 +224,7 @@ static void plan_spans(Conv *v)
     v->acrosses = ceil_div(v->line, v->span_places);
     columns = v->span_lines * v->span_places;
     v->block = v->lies || is_plain(v) ? most(v->k, 1) : most(NEAR / most(columns, 1) / GEMM_CHUNK, 1) * GEMM_CHUNK;
-    v->kept = least(v->k, v->block + 2 * conv_unit(v));
+    v->kept = least(v->k, v->block + (v->columns ? 0 : 2 * conv_unit(v)));
     v->turned = v->columns && v->o <= least(columns, TURNED);
     v->spans = v->groups * v->units * v->downs * v->acrosses;
 }

@@ -272,22 +272,26 @@ static void write_rows(const Conv *v, const Span *s, const ConvRuns *r, const So
             write_row(v, s, r, x, x->at + channel * x->channel, place, &taps, j, to);
 }
 
-/* The columns of a line's places, for some lines of taps. */
-static void write_columns(const Conv *v, const Span *s, const ConvRuns *r, const Source *x, int64_t at, int64_t line, int64_t lines, char *to)
+/* The columns of a line's places: rows from..to of them. */
+static void write_columns(const Conv *v, const Span *s, const ConvRuns *r, const Source *x, int64_t at, int64_t from, int64_t to, char *windows)
 {
-    int64_t bytes = r->n * v->size, column = v->kept * v->size, channel = line / tap_lines(v);
+    int64_t column = v->kept * v->size, line = from / r->n, channel = line / tap_lines(v), end;
     const char *image = x->at + (at / v->lines - s->from / v->lines) * x->image;
     Count place = count_at(v, false, at % v->lines), taps = count_at(v, true, line % tap_lines(v));
 
-    for (; lines > 0; lines--, to += bytes, channel += count_on(v, true, &taps)) {
-        const char *from = line_at(v, x, image + channel * x->channel, v->n - 1, &place, &taps);
+    for (; from < to; from = end, channel += count_on(v, true, &taps)) {
+        int64_t first = from % r->n, bytes;
+        const char *source = line_at(v, x, image + channel * x->channel, v->n - 1, &place, &taps);
+        end = least(from - first + r->n, to);
+        bytes = (end - from) * v->size;
         for (int64_t j = 0; j < r->others; j++)
-            if (!from)
-                memset(to + j * column, 0, (size_t)bytes);
+            if (!source)
+                memset(windows + j * column, 0, (size_t)bytes);
             else if (v->laid)
-                copy_short(to + j * column, from + conv_run_place(r, j) * v->size, bytes);
+                copy_short(windows + j * column, source + (conv_run_place(r, j) + first) * v->size, bytes);
             else
-                copy_line(v, to + j * column, from, r->start + j * r->other, r->by, r->n);
+                copy_line(v, windows + j * column, source, r->start + j * r->other + first * r->by, r->by, end - from);
+        windows += bytes;
     }
 }
 
@@ -303,8 +307,8 @@ int64_t conv_write_windows(const Conv *v, const Span *s, int64_t from, int64_t t
 
     if (v->columns)
         for (int64_t l = s->from; l < s->to; l++, windows += r.others * v->kept * v->size)
-            write_columns(v, s, &r, &x, l, line, lines, windows);
+            write_columns(v, s, &r, &x, l, from, to, windows);
     else
         write_rows(v, s, &r, &x, line, lines, windows);
-    return from - line * conv_unit(v);
+    return v->columns ? 0 : from - line * conv_unit(v);
 }
