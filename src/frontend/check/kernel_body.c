@@ -163,6 +163,7 @@ static const char *forbidden_value(const Ast *e)
     case AST_Dict: case AST_DictComp: return "dict";
     case AST_Set: case AST_SetComp: return "set";
     case AST_FString: return "f-string";
+    case AST_Lambda: return "lambda";
     case AST_Bytes: return "bytes";
     case AST_Imag: return "complex";
     case AST_Yield: case AST_YieldFrom: return "yield";
@@ -179,7 +180,9 @@ static bool report_values(Ast *e, void *state)
 
     if (ast_info[e->kind].category == CAT_STMT)
         return true;
-    if (word)
+    if (word && e->kind == AST_Lambda)
+        diag_help(REPORT(C, E0618, e->span, word), "a function of the module does that, and kernels may be passed one");
+    else if (word)
         REPORT(C, E0618, e->span, word);
     else
         ast_walk(e, report_values, C);

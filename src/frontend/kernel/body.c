@@ -369,10 +369,31 @@ void kb_block_of(Body *B, AstSeq body)
 
 static void store_item(Body *B, AstSubscript *t, KVal v);
 
+/* a, *b = v: the name with a star takes what the others leave, as a list. */
+static void bind_several(Body *B, AstSeq names, KVal v)
+{
+    KVal *item, rest = {.kind = K_LIST};
+    int n = kb_sequence(B, v, &item), star = -1;
+
+    for (int i = 0; i < names.n; i++)
+        star = AST_IS(names.at[i], Starred) ? i : star;
+    if (star < 0 ? n != names.n : n < names.n - 1) {
+        kb_fail(B, n < 0 ? "this is not several values" : "%d values for %s%d names", n, star < 0 ? "" : "at least ", names.n - (star >= 0));
+        return;
+    }
+    for (int i = 0; i < names.n; i++) {
+        if (i == star) {
+            rest.n = n - (names.n - 1);
+            rest.item = item + i;
+            kb_bind(B, AST_AS(names.at[i], Starred)->value, rest);
+        } else {
+            kb_bind(B, names.at[i], item[star >= 0 && i > star ? n - (names.n - i) : i]);
+        }
+    }
+}
+
 void kb_bind(Body *B, Ast *target, KVal v)
 {
-    KVal *item;
-    int n;
 
     if (B->failed)
         return;
@@ -380,13 +401,7 @@ void kb_bind(Body *B, Ast *target, KVal v)
     switch (target->kind) {
     case AST_Name: kb_set(B, AST_AS(target, Name)->id, v); break;
     case AST_Tuple: case AST_List:
-        n = kb_sequence(B, v, &item);
-        if (n != AST_AS(target, Tuple)->elts.n) {
-            kb_fail(B, n < 0 ? "this is not several values" : "%d values for %d names", n, AST_AS(target, Tuple)->elts.n);
-            return;
-        }
-        for (int i = 0; i < n; i++)
-            kb_bind(B, AST_AS(target, Tuple)->elts.at[i], item[i]);
+        bind_several(B, AST_AS(target, Tuple)->elts, v);
         break;
     case AST_Subscript: store_item(B, AST_AS(target, Subscript), v); break;
     default: kb_fail(B, "E0618: a kernel stores to variables and to elements of memory");
