@@ -93,12 +93,16 @@ static inline const Type *expr_looked(Check *C, Ast *e)
     return expr(C, e);
 }
 
-const Type *iterated(const Type *t);                    /* a dict of known keys as these, for type_items */
 const Type *space_attribute(Check *C, const struct Space *s, Sym attr);
 const Type *attribute(Check *C, const Type *t, Sym attr, Ast *node);
 const char *builtin_near(const char *owner, Sym attr);    /* a method of the builtin class, whose name is like that; NULL: none */
 const Type *subscript(Check *C, const Type *t, Ast *index, Ast *node);
 const Type *slice_bound(Check *C, Ast *e, const Type *left_out);        /* of lo:hi:step; what surely is no int is reported */
+
+/* displays.c */
+const Type *display(Check *C, Ast *e);                  /* of a display or a comprehension */
+const Type *iterated(const Type *t);                    /* a dict of known keys as these, for type_items */
+bool display_is_key(const Type *k);                     /* of a dict whose entries are known one by one */
 
 /* truth.c */
 int truth(Check *C, Ast *test);                         /* 1, 0, -1: not known */
