@@ -67,7 +67,7 @@ def function_length(ctx):
     """A function fits a page; flat switches may be as long as this."""
     for _, name, text in sources(ctx, ".c", ".h"):
         for m in re.finditer(r"^\{\n(.*?)^\}", text, re.M | re.S) if name.startswith("src/") else ():
-            if (n := m.group(1).count("\n")) > 70:
+            if (n := m.group(1).count("\n")) > 60:
                 yield f"{name}:{text[:m.start()].count(chr(10)) + 1}: a body of {n} lines"
 
 

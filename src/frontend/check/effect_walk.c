@@ -238,17 +238,10 @@ static bool walk_node(Ast *n, void *state)
     if (!n || w->depth > WALK_MAX)
         return true;
     switch (n->kind) {
-    case AST_FunctionDef:
-        walk_each(w, AST_AS(n, FunctionDef)->params);
-        return true;
-    case AST_Lambda:
-        return true;
-    case AST_ClassDef:
-        walk_class(w, AST_AS(n, ClassDef));
-        return true;
-    case AST_GenExp:
-        walk_generator(w, AST_AS(n, GenExp));
-        return true;
+    case AST_FunctionDef: return walk_each(w, AST_AS(n, FunctionDef)->params), true;
+    case AST_Lambda: return true;
+    case AST_ClassDef: return walk_class(w, AST_AS(n, ClassDef)), true;
+    case AST_GenExp: return walk_generator(w, AST_AS(n, GenExp)), true;
     case AST_With:
         w->depth++;
         walk_with(w, AST_AS(n, With));
@@ -280,9 +273,7 @@ static bool walk_node(Ast *n, void *state)
         walk_children(w, n);
         walk_targets(w, AST_AS(n, Assign)->targets);
         return true;
-    case AST_AugAssign:
-        walk_augmented(w, AST_AS(n, AugAssign));
-        return true;
+    case AST_AugAssign: return walk_augmented(w, AST_AS(n, AugAssign)), true;
     case AST_AnnAssign:
         if (AST_AS(n, AnnAssign)->value) {
             walk_node(AST_AS(n, AnnAssign)->value, w);

@@ -331,6 +331,24 @@ static void loop(Walk *w, Ast *to, AstSeq body, AstSeq orelse)
     each(w, orelse);
 }
 
+/* A handler sees the beginning, or anything up to the end. */
+static void try_stmt(Walk *w, const AstTry *s)
+{
+    State entry = w->now;
+
+    w->tries += s->handlers.n > 0;
+    each(w, s->body);
+    w->tries -= s->handlers.n > 0;
+    each(w, s->orelse);
+    for (int i = 0; i < s->handlers.n; i++) {
+        State done = w->now;
+        w->now = entry;
+        each(w, AST_AS(s->handlers.at[i], Handler)->body);
+        join(&w->now, &done);
+    }
+    each(w, s->final);
+}
+
 static bool walk(Ast *n, void *state)
 {
     Walk *w = state;
@@ -377,21 +395,9 @@ static bool walk(Ast *n, void *state)
         walk(AST_AS(n, While)->test, w);
         loop(w, NULL, AST_AS(n, While)->body, AST_AS(n, While)->orelse);
         break;
-    case AST_Try: {                                 /* a handler sees the beginning, or anything up to the end */
-        State entry = w->now;
-        w->tries += AST_AS(n, Try)->handlers.n > 0;
-        each(w, AST_AS(n, Try)->body);
-        w->tries -= AST_AS(n, Try)->handlers.n > 0;
-        each(w, AST_AS(n, Try)->orelse);
-        for (int i = 0; i < AST_AS(n, Try)->handlers.n; i++) {
-            State done = w->now;
-            w->now = entry;
-            each(w, AST_AS(AST_AS(n, Try)->handlers.at[i], Handler)->body);
-            join(&w->now, &done);
-        }
-        each(w, AST_AS(n, Try)->final);
+    case AST_Try:
+        try_stmt(w, AST_AS(n, Try));
         break;
-    }
     case AST_Return: case AST_Raise: case AST_Break: case AST_Continue:
         ast_walk(n, walk, w);
         w->now.dead = true;

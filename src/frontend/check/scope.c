@@ -561,21 +561,11 @@ static void type_alias(Res *R, AstTypeAlias *t)
 static bool special(Res *R, Ast *n)
 {
     switch (n->kind) {
-    case AST_Name:
-        use(R, AST_AS(n, Name));
-        return true;
-    case AST_FunctionDef:
-        function_def(R, AST_AS(n, FunctionDef));
-        return true;
-    case AST_Lambda:
-        lambda(R, AST_AS(n, Lambda));
-        return true;
-    case AST_ClassDef:
-        class_def(R, AST_AS(n, ClassDef));
-        return true;
-    case AST_TypeAlias:
-        type_alias(R, AST_AS(n, TypeAlias));
-        return true;
+    case AST_Name: return use(R, AST_AS(n, Name)), true;
+    case AST_FunctionDef: return function_def(R, AST_AS(n, FunctionDef)), true;
+    case AST_Lambda: return lambda(R, AST_AS(n, Lambda)), true;
+    case AST_ClassDef: return class_def(R, AST_AS(n, ClassDef)), true;
+    case AST_TypeAlias: return type_alias(R, AST_AS(n, TypeAlias)), true;
     case AST_ListComp:
         AST_AS(n, ListComp)->scope = list_comp(R, n, AST_AS(n, ListComp)->clauses, AST_AS(n, ListComp)->elt, NULL);
         return true;
@@ -586,12 +576,8 @@ static bool special(Res *R, Ast *n)
         AST_AS(n, DictComp)->scope = list_comp(R, n, AST_AS(n, DictComp)->clauses, AST_AS(n, DictComp)->key,
                                                AST_AS(n, DictComp)->value);
         return true;
-    case AST_GenExp:
-        gen_exp(R, AST_AS(n, GenExp));
-        return true;
-    case AST_NamedExpr:
-        walrus(R, AST_AS(n, NamedExpr));
-        return true;
+    case AST_GenExp: return gen_exp(R, AST_AS(n, GenExp)), true;
+    case AST_NamedExpr: return walrus(R, AST_AS(n, NamedExpr)), true;
     case AST_AnnAssign:
         annot_resolve(R, AST_AS(n, AnnAssign)->annotation);
         visit(AST_AS(n, AnnAssign)->value, R);
@@ -606,15 +592,9 @@ static bool special(Res *R, Ast *n)
         visit(AST_AS(n, While)->test, R);
         loop(R, AST_AS(n, While)->body, AST_AS(n, While)->orelse);
         return true;
-    case AST_Try:
-        try_stmt(R, AST_AS(n, Try));
-        return true;
-    case AST_Import:
-        imports(R, n, AST_AS(n, Import)->names, false);
-        return true;
-    case AST_ImportFrom:
-        imports(R, n, AST_AS(n, ImportFrom)->names, true);
-        return true;
+    case AST_Try: return try_stmt(R, AST_AS(n, Try)), true;
+    case AST_Import: return imports(R, n, AST_AS(n, Import)->names, false), true;
+    case AST_ImportFrom: return imports(R, n, AST_AS(n, ImportFrom)->names, true), true;
     case AST_Global:
     case AST_Nonlocal:
         return true;
