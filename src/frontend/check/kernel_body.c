@@ -275,6 +275,16 @@ void kernel_statement(Check *C, Ast *s)
         ast_walk(s, report_values, C);
 }
 
+/* An element, a block value, or a list or tuple with some. */
+static bool of_tensors(const Type *t)
+{
+    bool any = !type_is_any(t) && t->kind == TY_TENSOR;
+
+    for (int i = 0; !any && !type_is_any(t) && (t->kind == TY_LIST || t->kind == TY_TUPLE) && i < (t->n < 0 ? 1 : t->n); i++)
+        any = !type_is_any(t->item[i]) && t->item[i]->kind == TY_TENSOR;
+    return any;
+}
+
 bool kernel_host_call(Check *C, const NativeDef *d, const CallArgs *a, Ast *node)
 {
     static const char *const files[] = {"open", "input"}, *const texts[] = {"print", "str", "repr", "format", "sorted", "isinstance", "hash"};
@@ -283,7 +293,7 @@ bool kernel_host_call(Check *C, const NativeDef *d, const CallArgs *a, Ast *node
     if (*d->owner)
         return false;
     for (int i = 0; i < a->n; i++)
-        element |= !type_is_any(a->at[i].type) && a->at[i].type->kind == TY_TENSOR;
+        element |= of_tensors(a->at[i].type);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (!strcmp(files[i], d->name))
             return REPORT(C, E0618, node->span, d->name), true;
