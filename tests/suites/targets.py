@@ -609,6 +609,27 @@ def refused(ctx):
             raise Fail(code)
 
 
+AHEAD = '''
+@jit
+def sums(x: Tensor["M", 20000, f32], w: Tensor["M", 20000, f32]):
+    with prefetch(w, into="smem", overlap="compute"):
+        y = (x * w).sum(axis=-1)
+    return y
+
+sums(ones((4, 20000)), ones((4, 20000)))
+'''
+
+
+def held_ahead(ctx):
+    """What a staged block prefetches with overlap="compute": the next block of a row is copied to the other of two buffers while one is used."""
+    code = inspected(ctx, AHEAD, "inspect", "--ir=target", "--machine=sm_80")
+    if not code:
+        raise Skip("no code for GPUs in this build")
+    copies = set(re.findall(r"cp\.async\.cg\.shared\.global \[(%r\d+)\]", code))
+    if len(copies) < 2 or "cp.async.commit_group" not in code or "cp.async.wait_group" not in code:
+        raise Fail(code)
+
+
 TICKETS = '''
 @kernel.schedule(Schedule(BM=32))
 def persistent(x: Tensor["N", f32], y: Tensor["N", f32], n: Tensor[1, i32]):
@@ -764,6 +785,7 @@ def registers(ctx):
 
 
 def tests(ctx):
+    yield Test("targets/held_ahead", lambda: held_ahead(ctx), ("MEM-10",))
     yield Test("targets/tickets", lambda: tickets(ctx))
     yield Test("targets/matrix_units", lambda: matrix_units(ctx), ("KER-46",))
     yield Test("targets/host_units", lambda: host_units(ctx), ("CG-05",))

@@ -1,8 +1,15 @@
 /*
  * What a program holds in shared memory (with memory.prefetch(x, to="shared")): a block of such an operand is copied there
  * before it is used, and loaded from there.  In a graph it is a convert to its own dtype that says where, and elsewhere means nothing.
+ *
+ * What is brought beside computing (with prefetch(x, into="smem", overlap="compute")) is, in a loop over blocks, a load with two
+ * stages: the next block's copy goes on while this one is used (ir/tile/pipeline.c).
  */
 #include "ir/schedule/lower_impl.h"
+
+#include <string.h>
+
+enum { AHEAD_STAGES = 2 };
 
 static bool is_held(const Lower *l, int v)
 {
@@ -40,6 +47,23 @@ static TileRef within(Lower *l, TileRef view, int axis, TileRef size, TileRef *s
     return add2(l, TOP_imin, size, add2(l, TOP_isub, all, *start));
 }
 
+/* Is it brought beside computing, and is there another block to compute with meanwhile? */
+static bool comes_ahead(const Lower *l, int v, const TileNode *load)
+{
+    const TileNode *loop = load->block->owner;
+
+    return loop && loop->op == TOP_for && !strcmp(l->r->value[v].node->attr->name->text, "smem");
+}
+
+/* The load of it with the stages that it comes in. */
+static TileRef staged(Lower *l, const TileNode *load)
+{
+    TAttr a = *load->attr;
+
+    a.stages = AHEAD_STAGES;
+    return add(l, TOP_load, &a, load->in, load->nin);
+}
+
 TileRef lower_held(Lower *l, int v, TileRef x)
 {
     const TileNode *load = l->ok ? x.node : NULL;
@@ -48,6 +72,8 @@ TileRef lower_held(Lower *l, int v, TileRef x)
 
     if (!to.node || !load || load->op != TOP_load || load->nin != 3)
         return x;
+    if (comes_ahead(l, v, load))
+        return staged(l, load);
     part[0] = to;
     for (int k = 0; k < 2; k++) {
         part[1 + k] = l->zero;
