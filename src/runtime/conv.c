@@ -70,11 +70,7 @@ static void spread_sums(const Conv *v, const Span *s, const char *sums)
         for (int64_t o = 0; o < v->o; o++) {
             char *to = v->y + ((l / v->lines * v->groups * v->o + s->group * v->o + o) * v->image + place) * size;
             const char *from = sums + (v->turned ? (l - s->from) * width * v->o + o : o * s->columns + (l - s->from) * width) * size;
-            if (x->each == 1 && !v->turned)
-                memcpy(to, from, (size_t)(width * size));
-            else
-                for (int64_t p = 0; p < width; p++)
-                    memcpy(to + p * x->each * size, from + p * (v->turned ? v->o : 1) * size, (size_t)size);
+            conv_copy_apart(to, x->each, from, v->turned ? v->o : 1, width, size);
         }
     }
 }

@@ -191,10 +191,7 @@ static void store_sums(const Beside *b, const Unit *u)
             for (int64_t g = 0; g < u->groups; g++) {
                 const char *from = u->turned + (g * n + l * v->line) * size;
                 char *to = y + (g * v->o * v->image + place) * size;
-                if (x->each == 1)
-                    memcpy(to, from, (size_t)(v->line * size));
-                for (int64_t p = 0; x->each > 1 && p < v->line; p++)
-                    memcpy(to + p * x->each * size, from + p * size, (size_t)size);
+                conv_copy_apart(to, x->each, from, 1, v->line, size);
             }
         }
     }

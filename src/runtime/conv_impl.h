@@ -53,6 +53,9 @@ int64_t conv_set_size(const ConvRuns *r);
 int64_t conv_set_step(const ConvRuns *r);
 int64_t conv_run_place(const ConvRuns *r, int64_t j);           /* where run j begins there */
 
+/* n elements of so many bytes, from those that are `step` of them apart to those that are `to_step`. */
+void conv_copy_apart(char *to, int64_t to_step, const char *from, int64_t step, int64_t n, int64_t size);
+
 /* The place of the result that line `line` of an image begins with, in elements. */
 int64_t conv_place(const Conv *v, int64_t line);
 

@@ -37,19 +37,22 @@ int64_t conv_run_place(const ConvRuns *r, int64_t j)
     return r->by == 1 ? at : at % r->by / conv_set_step(r) * conv_set_size(r) + at / r->by;
 }
 
-static void copy_apart(char *to, const char *from, int64_t n, int64_t stride, int64_t size)
+#define APART(T, at) \
+    for (int64_t i = 0; i < n; i++) \
+        ((T *)(void *)to)[at] = ((const T *)(const void *)from)[i * step]
+void conv_copy_apart(char *to, int64_t to_step, const char *from, int64_t step, int64_t n, int64_t size)
 {
-    if (stride == 1)
+    if (to_step == 1 && step == 1)
         memcpy(to, from, (size_t)(n * size));
+    else if (size == 4 && to_step == 1)
+        APART(uint32_t, i);
     else if (size == 4)
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to + 4 * i, from + 4 * i * stride, 4);
+        APART(uint32_t, i * to_step);
     else if (size == 8)
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to + 8 * i, from + 8 * i * stride, 8);
+        APART(uint64_t, i * to_step);
     else
         for (int64_t i = 0; i < n; i++)
-            memcpy(to + size * i, from + size * i * stride, (size_t)size);
+            memcpy(to + size * i * to_step, from + size * i * step, (size_t)size);
 }
 
 /* n elements of one line of the input, at place s and then `step` apart, zeros outside of it. */
@@ -63,7 +66,7 @@ static void copy_line(const Conv *v, char *to, const char *line, int64_t s, int6
     if (lo)
         memset(to, 0, (size_t)(lo * v->size));
     if (hi > lo)
-        copy_apart(to + lo * v->size, line + (s + lo * step) * x->xstride * v->size, hi - lo, step * x->xstride, v->size);
+        conv_copy_apart(to + lo * v->size, 1, line + (s + lo * step) * x->xstride * v->size, step * x->xstride, hi - lo, v->size);
     if (hi < n)
         memset(to + hi * v->size, 0, (size_t)((n - hi) * v->size));
 }
