@@ -406,6 +406,7 @@ static bool has_instruction(const TileNode *n, DType dt, LLVMAtomicRMWBinOp *op)
     case OP_sum: *op = LLVMAtomicRMWBinOpAdd; break;
     case OP_max: *op = is_unsigned ? LLVMAtomicRMWBinOpUMax : LLVMAtomicRMWBinOpMax; break;
     case OP_min: *op = is_unsigned ? LLVMAtomicRMWBinOpUMin : LLVMAtomicRMWBinOpMin; break;
+    case OP_prod: return false;
     case OP_bitand: *op = LLVMAtomicRMWBinOpAnd; break;
     case OP_bitor: *op = LLVMAtomicRMWBinOpOr; break;
     case OP_bitxor: *op = LLVMAtomicRMWBinOpXor; break;

@@ -304,7 +304,7 @@ bool gpu_node(CpuCode *e, const TileNode *n)
 
 static bool is_sum_of_floats(const TileNode *n)
 {
-    return tile_is_atomic(n->op) && n->attr->op == OP_sum && dtype_is_inexact((DType)tile_type(n->in[0])->dtype);
+    return tile_is_atomic(n->op) && (n->attr->op == OP_sum || n->attr->op == OP_prod) && dtype_is_inexact((DType)tile_type(n->in[0])->dtype);
 }
 
 static bool is_called(const TileNode *n)

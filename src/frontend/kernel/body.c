@@ -476,9 +476,26 @@ static void assign(Body *B, AstAssign *s)
         kb_bind(B, s->targets.at[i], v);
 }
 
+/* What an operator does to a Region[reduce(...)], in which every tile's counts; OP_COUNT: nothing. */
 static OpId update_op(AstOp op)
 {
-    return op == AOP_ADD || op == AOP_SUB ? OP_sum : OP_COUNT;
+    switch (op) {
+    case AOP_ADD: case AOP_SUB: return OP_sum;
+    case AOP_MUL: return OP_prod;
+    case AOP_BITAND: return OP_bitand;
+    case AOP_BITOR: return OP_bitor;
+    default: return OP_COUNT;
+    }
+}
+
+static void reduce_into(Body *B, const KPlace *p, AstOp op, KVal v)
+{
+    OpId with = update_op(op);
+
+    if (with == OP_bitand || with == OP_bitor)
+        kplace_take(B, p, with, NULL, v);
+    else
+        kplace_update(B, p, with, op == AOP_SUB ? kb_unary(B, AOP_NEG, v) : v);
 }
 
 static void aug_assign(Body *B, AstAugAssign *s)
@@ -512,7 +529,7 @@ static void aug_assign(Body *B, AstAugAssign *s)
     if (at.kind != K_PLACE) {
         kb_fail(B, "E0612: a block value cannot be stored to");
     } else if (at.place->reduces && update_op((AstOp)s->op) != OP_COUNT) {
-        kplace_update(B, at.place, OP_sum, s->op == AOP_SUB ? kb_unary(B, AOP_NEG, v) : v);
+        reduce_into(B, at.place, (AstOp)s->op, v);
     } else {
         v = kb_binary(B, (AstOp)s->op, kplace_load(B, at.place), v);
         if (!kb_bad(v))

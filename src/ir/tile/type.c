@@ -491,8 +491,8 @@ static bool tile_type_ATOMIC(Typing *t)
     t->nout = 0;
     if (!stores_to(t, t->a->drop))
         return false;
-    if (t->a->op != OP_sum && t->a->op != OP_max && t->a->op != OP_min)
-        return refuse(t, "it needs sum, max or min");
+    if (t->a->op != OP_sum && t->a->op != OP_prod && t->a->op != OP_max && t->a->op != OP_min)
+        return refuse(t, "it needs sum, prod, max or min");
     return reduction_ok(t, (DType)type_in(t, 0)->dtype);
 }
 
