@@ -201,8 +201,9 @@ static void again(CpuCode *e, const TileBlock *to, int at, const TileBlock *b, i
 
     for (int i = 0; i < n; i++) {
         const TileNode *m = b->yields.at[i].node;
-        if (in_registers(e, (TileRef){to->params.at[at + i], 0})) {
-            next[i] = gpu_fragment_next(e, b->yields.at[i]);
+        TileRef p = {to->params.at[at + i], 0};
+        if (in_registers(e, p)) {
+            next[i] = gpu_fragment_next(e, p, b->yields.at[i]);
             continue;
         }
         if (!is_tile(tile_type(b->yields.at[i])) || m->op != TILE_PARAM)

@@ -313,6 +313,10 @@ static Lanes evaluate(CpuCode *e, TileRef v, const Spot *p)
         y.lane = LLVMGetTypeKind(LLVMTypeOf(x)) == LLVMVectorTypeKind ? x : lane_splat(e->u, x, e->width);
         return y;
     }
+    if (cpu_val(e, v)->parked && gpu_register_at(e, v, p) >= 0) {
+        y.lane = gpu_parked(e, v, gpu_register_at(e, v, p));
+        return y;
+    }
     if (cpu_val(e, v)->fragment && gpu_register_at(e, v, p) >= 0) {
         y.lane = cpu_val(e, v)->fragment[gpu_register_at(e, v, p)];
         return y;

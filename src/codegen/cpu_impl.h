@@ -13,6 +13,7 @@ typedef struct Val {
     LLVMValueRef extent[TILE_RANK_MAX], stride[TILE_RANK_MAX];      /* of a view */
     LLVMValueRef staged;        /* on GPUs, where a tile lies as an operand of matrix units (gpu_matrix.c); else NULL */
     int pitch;                  /* on GPUs, of a tile of two axes at x: elements from row to row, where they are more than a row's; else 0 */
+    LLVMValueRef parked;        /* on GPUs, where those wait that this thread has no registers for (gpu_park.c); else NULL */
     LLVMValueRef *fragment;     /* on GPUs, the elements of a tile that this thread has in registers (gpu_fragment.c); else NULL */
 } Val;
 

@@ -10,7 +10,7 @@
 #include "codegen/gpu_ahead.h"
 
 /* Bytes: of a product by units, beside which another group has room, of all memory of a group that has another one; by threads, and of f64. */
-enum { SLOTS = 3, RING_MAX = 110 << 10, RINGS_MAX = 160 << 10, ALONE_MAX = 212 << 10 };
+enum { SLOTS = 3, SLOTS_BESIDE = 2, RING_MAX = 110 << 10, RINGS_MAX = 160 << 10, ALONE_MAX = 212 << 10 };
 
 bool operand_is_turned(TileRef v) { return v.node->op == TOP_permute && v.node->attr->axes[0] == 1; }
 
@@ -31,7 +31,7 @@ Operand operand_form(CpuCode *e, const TileNode *n, int operand, bool units, Til
         o.stage.turned = by_steps = true;       /* ldmatrix turns pairs of bytes */
     o.turned = !by_steps;
     *rows = tile_type(*v)->extent[o.stage.turned];
-    o.stage.pitch = tile_type(*v)->extent[!o.stage.turned] + GAP_BYTES / o.bytes;
+    o.stage.pitch = tile_type(*v)->extent[!o.stage.turned] + (units && o.bytes == 8 ? WIDE_GAP_BYTES : GAP_BYTES) / o.bytes;
     if (units && (!LLVMIsAConstantInt(count) || LLVMConstIntGetSExtValue(count) < tile_type(n->in[0])->extent[1]))
         o.stage.steps = count;
     return o;
@@ -112,7 +112,7 @@ bool ring_find(CpuCode *e, const TileNode *n, bool left, bool units, Ring *r)
 {
     int64_t all = 0;
 
-    *r = (Ring){.loop = n->block->owner, .n = n};
+    *r = (Ring){.loop = n->block->owner, .n = n, .slots = e->gpu->parks ? SLOTS_BESIDE : SLOTS};
     if (!r->loop || r->loop->op != TOP_for || e->gpu->copies)
         return false;
     r->around = find_around(r->loop);
@@ -124,14 +124,14 @@ bool ring_find(CpuCode *e, const TileNode *n, bool left, bool units, Ring *r)
             continue;
         r->on[k] = r->o[k].stage.by_copies = true;
         r->bytes[k] = ((int64_t)rows * r->o[k].stage.pitch * r->o[k].bytes + 127) / 128 * 128;
-        all += SLOTS * r->bytes[k];
+        all += r->slots * r->bytes[k];
     }
     return all && (units && r->o[1].bytes <= 4 ? all <= RING_MAX && e->fixed_bytes + all <= RINGS_MAX : e->fixed_bytes + all <= ALONE_MAX);
 }
 
 static LLVMValueRef slot_at(CpuCode *e, const Ring *r, int operand, LLVMValueRef round)
 {
-    LLVMValueRef bytes = LLVMBuildURem(e->u->builder, round, cpu_number(e, SLOTS), "");
+    LLVMValueRef bytes = LLVMBuildURem(e->u->builder, round, cpu_number(e, r->slots), "");
 
     bytes = LLVMBuildMul(e->u->builder, bytes, cpu_number(e, r->bytes[operand]), "");
     return LLVMBuildGEP2(e->u->builder, LLVMInt8TypeInContext(e->u->context), r->base[operand], &bytes, 1, "");
@@ -173,18 +173,18 @@ void ring_turn(CpuCode *e, Ring *r)
     cpu_close(e);
     for (int k = 0; k < 2; k++)
         if (r->on[k])
-            r->base[k] = cpu_buffer(e, SLOTS * r->bytes[k]);
+            r->base[k] = cpu_buffer(e, r->slots * r->bytes[k]);
     r->round = LLVMBuildSDiv(e->u->builder, cpu_op(e, LLVMSub, r->i, lo), step, "");
     GpuIf first = gpu_if(e, cpu_compare(e, LLVMIntEQ, r->i, lo));
     gpu_written(e);
     gpu_fence(e);                               /* nobody is at the rounds of the loop's last time */
-    for (int ahead = 0; ahead < SLOTS - 1; ahead++)
+    for (int ahead = 0; ahead < r->slots - 1; ahead++)
         bring(e, r, ahead);
     gpu_end_if(e, &first);
-    gpu_wait_copies(e, SLOTS - 2);
+    gpu_wait_copies(e, r->slots - 2);
     gpu_written(e);
     gpu_fence(e);
-    bring(e, r, SLOTS - 1);                     /* into the last round's slot, which everybody has left; nobody reads it before another fence */
+    bring(e, r, r->slots - 1);                     /* into the last round's slot, which everybody has left; nobody reads it before another fence */
     e->gpu->clean = true;
     for (int k = 0; k < 2; k++)
         if (r->on[k])

@@ -4,7 +4,7 @@
 
 #include "codegen/gpu_impl.h"
 
-enum { GAP_BYTES = 16 };        /* between rows */
+enum { GAP_BYTES = 16, WIDE_GAP_BYTES = 32 };   /* between rows; of f64 for units, whose half warps take four elements of four rows */
 
 typedef struct Operand {
     Stage stage;
@@ -26,6 +26,7 @@ typedef struct Ring {
     LLVMValueRef i, round;      /* of this round: the loop's number, and how many came before */
     LLVMValueRef base[2];       /* the slots of an operand */
     LLVMValueRef now[2];        /* the slot of this round's */
+    int slots;
     int64_t bytes[2];           /* of a slot */
     TileRef v[2];
     Operand o[2];

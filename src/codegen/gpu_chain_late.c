@@ -496,7 +496,7 @@ static void round_of(CpuCode *e, ChainLate *l, LLVMValueRef i, LLVMValueRef **sl
     }
     cpu_emit_block(e, b);
     for (int k = 0; k < n; k++)
-        next[k] = k == l->carry ? NULL : gpu_fragment_next(e, b->yields.at[k]);
+        next[k] = k == l->carry ? NULL : gpu_fragment_next(e, (TileRef){b->params.at[k + 1], 0}, b->yields.at[k]);
     for (int k = 0; k < n; k++)
         if (next[k])
             put(e, slot[k], next[k], registers_of(e, b->yields.at[k]));

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 
 enum { COLUMNS_MAX = 64 };      /* a thread's: of 128 registers, two rows at least */
-enum { AT_ONCE = 8 };           /* steps of a round, so that what they load is under way together */
+enum { AT_ONCE = 8, MANY_AT_ONCE = 16 };        /* steps of a round, so that what they load is under way together; where sums wait (gpu_park.c) */
 enum { TOGETHER = 16 };         /* bytes of steps that lie side by side, and are loaded at once */
 
 typedef struct Sums {
@@ -133,10 +133,11 @@ static LLVMValueRef steps_of(CpuCode *e, const TileNode *n)
 /* All steps: as many at once as there are, then the rest one by one. */
 static void all_steps(CpuCode *e, Sums *s)
 {
-    LLVMValueRef steps = steps_of(e, s->n), whole = LLVMBuildAnd(e->u->builder, steps, cpu_number(e, -AT_ONCE), "");
-    CpuLoop l = cpu_loop(e, cpu_number(e, 0), whole, cpu_number(e, AT_ONCE));
+    int at_once = e->gpu->parks ? MANY_AT_ONCE : AT_ONCE;
+    LLVMValueRef steps = steps_of(e, s->n), whole = LLVMBuildAnd(e->u->builder, steps, cpu_number(e, -at_once), "");
+    CpuLoop l = cpu_loop(e, cpu_number(e, 0), whole, cpu_number(e, at_once));
 
-    for (int i = 0; i < AT_ONCE; i++) {
+    for (int i = 0; i < at_once; i++) {
         LLVMValueRef k = cpu_op(e, LLVMAdd, l.i, cpu_number(e, i));
         if (i % (TOGETHER / (int)raw_size(s->dt)) == 0)
             load_steps(e, s, k);

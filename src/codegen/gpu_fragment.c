@@ -356,7 +356,8 @@ static void store_registers(CpuCode *e, TileRef v, LLVMValueRef to)
     e->width = 1;
     for (int i = 0; i < gpu_registers(&f); i++) {
         Spot p = gpu_register_spot(e, &f, i);
-        cpu_store_flat(e, (DType)t->dtype, to, cpu_flat(e, t, &p, &stride), cpu_val(e, v)->fragment[i], NULL);
+        LLVMValueRef x = cpu_val(e, v)->parked ? gpu_parked(e, v, i) : cpu_val(e, v)->fragment[i];
+        cpu_store_flat(e, (DType)t->dtype, to, cpu_flat(e, t, &p, &stride), x, NULL);
     }
     gpu_written(e);
 }
@@ -388,6 +389,10 @@ void gpu_fragment_begin(CpuCode *e, TileRef param, TileRef from)
 {
     Fragment f;
 
+    if (gpu_parks(e, param)) {
+        gpu_park(e, param, from);
+        return;
+    }
     gpu_fragment_of(e, tile_type(param), &f);
     cpu_val(e, param)->fragment = gpu_fragment_values(e, from, &f);
 }
@@ -397,6 +402,8 @@ void gpu_fragment_phis(CpuCode *e, TileRef param, LLVMBasicBlockRef before)
     Val *v = cpu_val(e, param);
     Fragment f;
 
+    if (v->parked)
+        return;
     gpu_fragment_of(e, tile_type(param), &f);
     for (int i = 0; i < gpu_registers(&f); i++) {
         LLVMValueRef phi = LLVMBuildPhi(e->u->builder, LLVMTypeOf(v->fragment[i]), "");
@@ -405,20 +412,26 @@ void gpu_fragment_phis(CpuCode *e, TileRef param, LLVMBasicBlockRef before)
     }
 }
 
-LLVMValueRef *gpu_fragment_next(CpuCode *e, TileRef yields)
+LLVMValueRef *gpu_fragment_next(CpuCode *e, TileRef param, TileRef yields)
 {
     Fragment f;
 
+    if (cpu_val(e, param)->parked) {
+        gpu_park(e, param, yields);
+        return NULL;
+    }
     gpu_fragment_of(e, tile_type(yields), &f);
     if (gpu_is_chain(e))
         chain_value(e, yields);
-    return cpu_val(e, yields)->fragment ? cpu_val(e, yields)->fragment : gpu_fragment_values(e, yields, &f);
+    return cpu_val(e, yields)->fragment && !cpu_val(e, yields)->parked ? cpu_val(e, yields)->fragment : gpu_fragment_values(e, yields, &f);
 }
 
 void gpu_fragment_again(CpuCode *e, TileRef param, LLVMValueRef *next, LLVMBasicBlockRef from)
 {
     Fragment f;
 
+    if (cpu_val(e, param)->parked)
+        return;
     gpu_fragment_of(e, tile_type(param), &f);
     for (int i = 0; i < gpu_registers(&f); i++)
         LLVMAddIncoming(cpu_val(e, param)->fragment[i], &next[i], &from, 1);

@@ -71,6 +71,7 @@ typedef struct GpuCode {
     bool sums_rows;             /* does the kernel sum along the rows of tiles? */
     bool units;                 /* does the kernel have a product for matrix units? Then fragments are theirs */
     int run[2];                 /* rows and columns that a thread of a product by threads has side by side */
+    bool parks;                 /* do sums wait in shared memory (gpu_park.c)? */
     bool in_order;              /* are there long formulas abreast, whose order the assembler is to keep? */
     bool copies;                /* does the program copy asynchronously? Then nothing else does */
     WholeRows whole;
@@ -182,7 +183,7 @@ void gpu_turn_loads(CpuCode *e, const Cluster *c, FragmentBuffers *made);       
 bool gpu_carries_fragment(const CpuCode *e, TileRef param);     /* does a loop keep it in registers? */
 void gpu_fragment_begin(CpuCode *e, TileRef param, TileRef from);
 void gpu_fragment_phis(CpuCode *e, TileRef param, LLVMBasicBlockRef before);
-LLVMValueRef *gpu_fragment_next(CpuCode *e, TileRef yields);    /* the registers of the next round */
+LLVMValueRef *gpu_fragment_next(CpuCode *e, TileRef param, TileRef yields);     /* the registers of the next round; NULL: they wait elsewhere */
 void gpu_fragment_again(CpuCode *e, TileRef param, LLVMValueRef *next, LLVMBasicBlockRef from);
 bool gpu_stays(CpuCode *e, TileRef v);                  /* may it be in registers alone, whatever is done with it? */
 bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i); /* does a loop's block hand value i on in registers? */
@@ -191,6 +192,11 @@ bool gpu_yields_fragment(const CpuCode *e, const TileBlock *b, int i); /* does a
 bool gpu_keep_sinks(CpuCode *e, Cluster *c);    /* results of a cluster in fragments that may stay there; does another go to memory? */
 bool gpu_in_fragments(CpuCode *e, const Cluster *c);    /* is the cluster one of tiles in registers? */
 void gpu_walk_fragment(CpuCode *e, Cluster *c);
+
+/* ---- gpu_park.c: sums that wait in shared memory ---- */
+bool gpu_parks(const CpuCode *e, TileRef param);        /* does what a loop carries wait there? */
+void gpu_park(CpuCode *e, TileRef param, TileRef from); /* its elements are those of `from` */
+LLVMValueRef gpu_parked(CpuCode *e, TileRef v, int number);     /* an element of it, by its register */
 
 /* ---- gpu_mask.c: masks that leave out nothing ---- */
 LLVMValueRef gpu_masks_keep(CpuCode *e, const Cluster *c, const Fragment *f);  /* an i1: do all of a cluster? NULL: it has none that may */

@@ -15,7 +15,7 @@ enum { REGISTERS_MAX = 128, ROLES_REGISTERS = 192 };        /* of a tile in regi
 static int64_t places(const TileType *t, const Fragment *f) { return tile_elements(t) / (f->side[0] * f->side[1]); }
 
 /* Sides twice as long, the shorter first, while at least so many places are left. */
-static void grow_sides(const TileType *t, int64_t least, Fragment *f)
+static void grow_sides(const TileType *t, int64_t least, int longest, Fragment *f)
 {
     for (bool grown = true; grown && places(t, f) > least; ) {
         int k = f->side[1] < f->side[0];
@@ -23,7 +23,7 @@ static void grow_sides(const TileType *t, int64_t least, Fragment *f)
         for (int tries = 0; tries < 2 && !grown; tries++, k = !k) {
             Fragment next = *f;
             next.side[k] *= 2;
-            grown = next.side[k] <= GPU_SIDE && t->extent[k] % next.side[k] == 0 && places(t, &next) >= least;
+            grown = next.side[k] <= longest && t->extent[k] % next.side[k] == 0 && places(t, &next) >= least;
             *f = grown ? next : *f;
         }
     }
@@ -36,11 +36,13 @@ static void grow_sides(const TileType *t, int64_t least, Fragment *f)
 static bool by_threads(const CpuCode *e, const TileType *t, Fragment *f)
 {
     *f = (Fragment){.extent = {t->extent[0], t->extent[1]}, .side = {1, 1}};
-    grow_sides(t, e->gpu->threads, f);
+    grow_sides(t, e->gpu->threads, GPU_SIDE, f);
     for (int64_t before = 0; places(t, f) > e->gpu->threads && places(t, f) != before; ) {
         before = places(t, f);
-        grow_sides(t, before / 2, f);
+        grow_sides(t, before / 2, GPU_SIDE, f);
     }
+    if (places(t, f) == 2 * e->gpu->threads && f->side[1] == GPU_SIDE && t->extent[1] % (2 * GPU_SIDE) == 0)
+        f->side[1] = 2 * GPU_SIDE;
     for (int k = 0; k < 2; k++)
         f->run[k] = f->side[k] % e->gpu->run[k] ? 1 : e->gpu->run[k];
     return places(t, f) <= e->gpu->threads;

@@ -374,9 +374,9 @@ def ragged(ctx):
 
 # A product of f32 as the runtime's are: chunks of 256 steps one after the other, whose sums are added up. ORDER: the right operand's axes.
 IN_ORDER = '''tessera.tile v1
-kernel @product(%x: view f32[?, 1], %y: view f32[?, 1], %sum: view f32[?, 1]) sizes(m, n, k) grid((n+127)//128, (m+127)//128) {
+kernel @product(%x: view f32[?, 1], %y: view f32[?, 1], %sum: view f32[?, 1]) sizes(m, n, k) grid((n+127)//128, (m+127)//128) schedule="WAY" {
   %0: index = index {i=0}
-  %32: index = index {i=32}
+  %STEP: index = index {i=STEP}
   %128: index = index {i=128}
   %256: index = index {i=256}
   %gm: index = group {axis=1}
@@ -389,11 +389,11 @@ kernel @product(%x: view f32[?, 1], %y: view f32[?, 1], %sum: view f32[?, 1]) si
   %all: f32[128, 128] = for %c = %0 to %k step %256 carry(%before = %none) {
     %far: index = iadd %c, %256
     %end: index = imin %k, %far
-    %chunk: f32[128, 128] = for %i = %c to %end step %32 carry(%acc = %none) {
-      %a: f32[128, 32] = load %x[%row, %i] {shape=(128, 32)}
+    %chunk: f32[128, 128] = for %i = %c to %end step %STEP carry(%acc = %none) {
+      %a: f32[128, STEP] = load %x[%row, %i] {shape=(128, STEP)}
 RIGHT
       %left: index = isub %end, %i
-      %count: index = imin %32, %left
+      %count: index = imin %STEP, %left
       %next: f32[128, 128] = dot %a, %b, %acc, %count
       yield %next
     }
@@ -403,22 +403,28 @@ RIGHT
   store %sum[%row, %column], %all
 }
 '''
-RIGHT = {"nt": """      %w: f32[128, 32] = load %y[%column, %i] {shape=(128, 32)}
-      %b: f32[32, 128] = permute %w {axes=(1, 0)}""",
-         "nn": "      %b: f32[32, 128] = load %y[%i, %column] {shape=(32, 128)}"}
+RIGHT = {"nt": """      %w: f32[128, STEP] = load %y[%column, %i] {shape=(128, STEP)}
+      %b: f32[STEP, 128] = permute %w {axes=(1, 0)}""",
+         "nn": "      %b: f32[STEP, 128] = load %y[%i, %column] {shape=(STEP, 128)}"}
 
 
 def in_order(ctx):
     """Products by threads have their blocks brought rounds ahead, from one chunk of steps to the next, and take four elements at once: steps where they
-    lie side by side, of both operands in nt, whose right one is turned by nobody, columns in nn. ptxas has nothing to say."""
-    for layout, right in RIGHT.items():
-        code = inspected(ctx, IN_ORDER.replace("RIGHT", right), "opt", "--ir=target", "--machine=sm_90a")
+    lie side by side, of both operands in nt, whose right one is turned by nobody, columns in nn. Where a thread has 8 by 16 sums, those of the chunks before wait
+    in shared memory, once a chunk. ptxas has nothing to say."""
+    for layout, way, step, fours, slots in (("nt", "", 32, 32, 3), ("nn", "", 32, 34, 3), ("nn", "warps=4", 16, 96, 2)):
+        text = IN_ORDER.replace("%acc, %count", "%acc, %STEP") if way else IN_ORDER        # as the runtime's are: chunks are of whole rounds
+        text = text.replace("RIGHT", RIGHT[layout]).replace("WAY", way).replace("STEP", str(step))
+        code = inspected(ctx, text, "opt", "--ir=target", "--machine=sm_90a")
         if ".entry" not in code:
             raise Skip("no code for GPUs in this build")
         code = code[code.index(".version"):]
-        fours = len(re.findall(r"ld\.shared\.v4\.f32", code))
-        if fours != (32 if layout == "nt" else 34) or code.count("cp.async.commit_group") != 3 or "cp.async.wait_group 1" not in code:
-            raise Fail(f"{layout}: {fours} loads of four\n{code[-6000:]}")
+        found = len(re.findall(r"ld\.shared\.v4\.f32", code))
+        if found != fours or code.count("cp.async.commit_group") != slots or f"cp.async.wait_group {slots - 2}" not in code:
+            raise Fail(f"{layout}: {found} loads of four\n{code[-6000:]}")
+        parked = len(re.findall(r"ld\.shared\.f32", code)), len(re.findall(r"st\.shared\.f32", code))
+        if (parked[1] > 100) != (way != ""):
+            raise Fail(f"{layout}: {parked} sums wait in shared memory\n{code[-6000:]}")
         assembles(code, "sm_90a")
 
 

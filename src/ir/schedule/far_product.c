@@ -122,10 +122,10 @@ Sym product_schedule(const ProductKind *p)
     StrBuf text = {0};
     Sym s;
 
-    if (!p->units)
+    if (!p->warps)
         return NULL;
     sb_printf(&text, "warps=%d", p->warps);
-    if (!p->wide)
+    if (p->units && !p->wide)
         sb_puts(&text, " tensor=0");
     if (p->stages)
         sb_printf(&text, " stages=%d", p->stages);
@@ -247,23 +247,39 @@ static bool find_batches(Tensor *const *t, Batches *out)
 
 /* ---- schedules ---- */
 
-/* Blocks for a product of this size: smaller ones where there are few, no wider than there are rows and columns. */
-static void choose_blocks(ProductKind *p, int64_t batches, int64_t m, int64_t n)
+/* Of f64 for matrix units, which older chips and bundles have none of (codegen/gpu_matrix.c)? */
+static bool is_of_double_units(int device, const ProductKind *p)
 {
-    enum { PLACES = 132, MOST = 128, LEAST = 16 };
-    int32_t most = MOST;
+    return p->x == DT_f64 && p->y == DT_f64 && far_made_for < 0 && far_chip(device) >= 90;
+}
 
-    p->block[0] = most;
-    p->block[1] = raw_size((DType)p->sum) > 4 ? most / 2 : most;        /* a thread has registers for the sums of a chunk and of those before it */
-    p->block[2] = raw_size((DType)p->sum) > 4 ? STEPS / 2 : STEPS;
+/*
+ * Blocks for a product of this size: smaller ones where there are few, no wider than there are rows and columns. The largest ones of sums in
+ * order are of threads with half of the registers for a chunk's sums; those before it wait in shared memory (codegen/gpu_park.c), beside
+ * rounds of few steps. Where both operands lie by their steps, of which threads take four at once, they have no registers for as many sums.
+ */
+static void choose_blocks(ProductKind *p, bool doubles, int64_t batches, int64_t m, int64_t n)
+{
+    enum { PLACES = 132, MOST = 128, SMALL = 64, LEAST = 16, STEPS_BESIDE = 16 };
+    bool twice = raw_size((DType)p->sum) > 4, by_steps = !p->turned[0] && p->turned[1];
+
+    p->block[0] = MOST;
+    p->block[1] = twice && !doubles ? MOST / 2 : MOST;
     for (int i = 0; i < 2; i++)
         while (p->block[i] > LEAST && p->block[i] / 2 >= (i ? n : m))
             p->block[i] /= 2;
-    while (p->block[0] > 64 && batches * ((m + p->block[0] - 1) / p->block[0]) * ((n + p->block[1] - 1) / p->block[1]) < PLACES)
-        p->block[0] /= 2;
-    while (p->block[1] > 64 && batches * ((m + p->block[0] - 1) / p->block[0]) * ((n + p->block[1] - 1) / p->block[1]) < PLACES)
-        p->block[1] /= 2;
-    p->warps = p->block[0] * p->block[1] >= 128 * 128 ? 8 : 4;
+    for (int i = 0; i < 2; i++)
+        while (p->block[i] > SMALL && batches * ((m + p->block[0] - 1) / p->block[0]) * ((n + p->block[1] - 1) / p->block[1]) < PLACES)
+            p->block[i] /= 2;
+    p->block[2] = twice ? STEPS / 2 : STEPS;
+    if (p->units) {
+        p->warps = p->block[0] * p->block[1] >= MOST * MOST ? 8 : 4;
+    } else if (p->block[0] * p->block[1] == MOST * MOST && (twice || !by_steps)) {
+        p->warps = twice ? 8 : 4;
+        p->block[2] = STEPS_BESIDE;
+    } else if (doubles && p->block[0] * p->block[1] == SMALL * SMALL) {
+        p->warps = 4;
+    }
 }
 
 /* TESSERA_PARTS (src/tools/options.def): such kernels have no other reason to divide their steps. */
@@ -284,7 +300,7 @@ int product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *
     p->inner[2] = p->wide && !product_is_copied(t[2], false, true) ? STRIDE_ANY : 1;
     if (p->wide)
         return product_choose_wide(p, sizes, most);
-    choose_blocks(p, sizes[0] * sizes[1], sizes[2], sizes[3]);
+    choose_blocks(p, is_of_double_units(device, p), sizes[0] * sizes[1], sizes[2], sizes[3]);
     return p->units ? asked_parts(most) : 1;
 }
 
@@ -343,7 +359,7 @@ FarKernel *product_code(const ProductKind *p)
     if (p->wide || (f->code && far_made_for < 0))
         return f;
     any.block[0] = any.block[1] = 64;
-    any.warps = 4;
+    any.warps = p->units ? 4 : 0;
     FarKernel *g = far_kernel_for(&any, sizeof any, "product", build_product);
 
     return f->code ? f : g;
