@@ -411,8 +411,27 @@ def slices_go_through_all(ctx):
         want(p.stdout.count("steps.slices") == nodes, f"{nodes} nodes of slices", p)
 
 
+def slices_run(ctx):
+    """Once their kernels are there, slices go through attention and no product is done by itself; one slice alone has nothing to go through."""
+    code = """
+q, k, v = [random.normal((LEAD, 256, 32)) for _ in range(3)]
+@jit
+def attend(q, k, v):
+    return softmax(q @ k.mT, dim=-1) @ v
+for i in range(CALLS):
+    attend(q, k, v)
+"""
+    products = {}
+    for lead in 1, 6:
+        for calls in 3, 6:
+            p = run(ctx, code.replace("LEAD", str(lead)).replace("CALLS", str(calls)), "prof", "--backend=cpu", "--threads=2")
+            products[lead, calls] = sum(map(int, re.findall(r"^matmul +(\d+) ", p.stderr, re.M)))
+    want(products[1, 6] == 2 * products[1, 3] > 0 and products[6, 6] == products[6, 3] <= 4, f"products by themselves: {products}", p)
+
+
 TESTS = [
     ("slices-go-through-all", slices_go_through_all, []),
+    ("slices-run", slices_run, []),
     ("sums-leave-products", sums_leave_products, []),
     ("equal-sizes-are-one", equal_sizes_are_one, []),
     ("softmax-takes-the-machines-own", softmax_takes_the_machines_own, []),
