@@ -61,14 +61,14 @@ typedef enum { UNIT_NONE, UNIT_DOTS, UNIT_TILES, UNIT_THIRDS, UNIT_TF32 } Unit;
 enum { UNIT_SIDE = 32 };
 
 /*
- * Matrices with leading axes on both sides: lanes multiply as few steps while a cache keeps the sums, and go from slice to slice with what is
- * behind them (steps.slices of ir/schedule), which saves more than the units do.
+ * Matrices that go slice after slice with what is behind them (attribute `kind`, steps.slices of ir/schedule): lanes multiply as few steps while a
+ * cache keeps the sums, which saves more than the units do.
  */
-static bool are_slices(const Tensor *x, const Tensor *y, const Gemm *g)
+static bool stays_with_lanes(const Gemm *g, const Attr *a)
 {
     enum { STEPS = 64, SUMS = 1 << 18 };
 
-    return x->rank > 2 && y->rank > 2 && g->k < STEPS && (double)g->m * (double)g->n <= SUMS;
+    return a->kind && g->k < STEPS && (double)g->m * (double)g->n <= SUMS;
 }
 
 /* Of f32: is it so large that the two or three parts of its numbers are found in less time than they save? */
@@ -94,7 +94,7 @@ static Unit unit_of(const Tensor *x, const Tensor *y, DType accum, const Attr *a
         return UNIT_NONE;
     matmul_plan(x, y, accum, type, &g);         /* its sizes; batches may lie as they like */
     if (!halves)
-        return !are_worth_parts(&g, tf32) || (!tf32 && are_slices(x, y, &g)) || !amx_has(AMX_THIRDS) ? UNIT_NONE : tf32 ? UNIT_TF32 : UNIT_THIRDS;
+        return !are_worth_parts(&g, tf32) || (!tf32 && stays_with_lanes(&g, a)) || !amx_has(AMX_THIRDS) ? UNIT_NONE : tf32 ? UNIT_TF32 : UNIT_THIRDS;
     if (a->fast && g.k >= UNIT_SIDE && g.n >= UNIT_SIDE && amx_has(AMX_HALVES))
         return UNIT_TILES;
     return gemm_bf16_worth(&g) ? UNIT_DOTS : UNIT_NONE;

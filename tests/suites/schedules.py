@@ -409,6 +409,10 @@ def slices_go_through_all(ctx):
     for flag, nodes in ((), 2), (("--no-pass=slices",), 0):
         p = run(ctx, SLICES, "inspect", "--ir", "schedule", *flag)
         want(p.stdout.count("steps.slices") == nodes, f"{nodes} nodes of slices", p)
+    alone = SLICES + "jit(lambda x, y: x @ y)(random.normal((4, 64, 32)), random.normal((4, 32, 64)))\n"
+    p = run(ctx, alone, "inspect", "--ir", "schedule", "--mode=fast-math")
+    products = re.findall(r"= matmul\(.*\) \{(.*)\}", p.stdout)
+    want(products.count("fast=1 kind=1") == len(products) - 1 == 6 and products.count("fast=1") == 1, "fast products say that slices go through them", p)
 
 
 def slices_run(ctx):

@@ -191,6 +191,15 @@ Node *graph_copy_before(Graph *g, const Node *n, Node *at)
     return c;
 }
 
+void graph_set_attr(Graph *g, Node *n, const Attr *a)
+{
+    const Attr *was = n->attr;
+
+    n->attr = keep_attr(g, a);
+    n->flags = (uint16_t)((n->flags & ~NODE_SYMBOLIC) | symbolic(n->attr));
+    drop_attr(was);
+}
+
 void graph_use(GValue *at, GValue v)
 {
     at->node->nuse--;

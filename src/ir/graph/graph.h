@@ -84,6 +84,7 @@ static inline GValue graph_value_before(Graph *g, Node *at, OpId op, const Attr 
     return (GValue){graph_before(g, at, op, a, in, nin, type, 1), 0};
 }
 Node *graph_copy_before(Graph *g, const Node *n, Node *at);  /* n once more, of the same operands, there */
+void graph_set_attr(Graph *g, Node *n, const Attr *a);      /* the node's attributes become a copy of these */
 void graph_use(GValue *at, GValue v);                       /* an operand or a result of a graph becomes another value */
 void graph_unlink(Graph *g, Node *n);                       /* an unused node leaves the graph */
 int graph_max_results(OpId op, const Attr *a);              /* room that op_infer and op_apply need for results */

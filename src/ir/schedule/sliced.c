@@ -167,13 +167,29 @@ static bool collect(Joined *j, Node *kernel, const TType *type, bool gives)
     return ok && any && j->n < GROUP_MAX;
 }
 
+/* Fast products of the group, those of its kernels too, carry that they go so: whether they do in a call or not, units or lanes multiply them. */
+static void mark_products(Graph *g)
+{
+    for (Node *n = g->first; n; n = n->next) {
+        if (n->op == OP_fused)
+            mark_products(n->attr->region[0]);
+        if (n->op != OP_matmul || !n->attr->fast)
+            continue;
+        Attr a = *n->attr;
+        a.kind = 1;
+        graph_set_attr(g, n, &a);
+    }
+}
+
 static bool join(Graph *g, const Joined *j)
 {
     StrBuf err = {0};
-    bool ok = graph_group_as(g, j->node, j->n, (GroupAs){OP_fused, 0, steps_name(STEPS_SLICES)}, NULL, &err) != NULL;
+    Node *group = graph_group_as(g, j->node, j->n, (GroupAs){OP_fused, 0, steps_name(STEPS_SLICES)}, NULL, &err);
 
     sb_done(&err);
-    return ok;
+    if (group)
+        mark_products(group->attr->region[0]);
+    return group;
 }
 
 bool schedule_slices(Graph *g)
