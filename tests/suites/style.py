@@ -1,5 +1,6 @@
 """The rules of style that a machine can check. Each rule is one test; its failure lists every offender."""
 import re
+import sys
 
 from harness.test import Fail, Test
 
@@ -173,8 +174,18 @@ def every_code_has_a_test(ctx):
             yield f"tests/error/{code}.tsr is missing"
 
 
+def planted_faults(ctx):
+    """What tests/mutants.py changes stands in the source, once."""
+    sys.path.insert(0, str(ctx.root / "tests"))
+    import mutants
+    for name, file, before, *_ in mutants.MUTANTS:
+        path = ctx.root / file
+        if not path.exists() or path.read_text().count(before) != 1:
+            yield f"{name}: what is changed in {file} is not there once"
+
+
 RULES = (include_direction, forbidden_calls, file_length, function_length, files_named, no_reminders, header_guards, opening_essay,
-         clean_lines, no_fast_math, declared_for_others, every_code_has_a_page, every_code_has_a_test)
+         clean_lines, no_fast_math, declared_for_others, every_code_has_a_page, every_code_has_a_test, planted_faults)
 
 
 def check(rule, ctx):
