@@ -36,6 +36,8 @@ typedef struct FarMoves {
     bool (*scan)(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool reverse);
     /* x sorted along its last axis, or the int32 places that its elements come from: a new tensor of the GPU's. NULL: the host does it. */
     Tensor *(*sort)(Tensor *x, bool descending, bool places);
+    /* The places of the first k alone. NULL: likewise, or by sorting all of them. */
+    Tensor *(*first)(Tensor *x, bool descending, int64_t k);
     /* The places of x's true elements: int32 [count, rank]. NULL: likewise. */
     Tensor *(*nonzero)(Tensor *x);
     /* Row-major y is where v's elements, as dtype `as`, would go in x, which is sorted along its last axis (sort.c). */

@@ -171,7 +171,7 @@ static void lanes_of_keys32(DType t, const uint32_t *key, int64_t n, bool descen
 typedef struct SortJob {
     Reader in;
     Tensor *out;
-    int64_t n;                  /* length of a row */
+    int64_t n, first;           /* length of a row; places of it that are asked for */
     bool descending, indices, narrow;
     int64_t rows, parts;        /* each part of the rows has its own scratch */
     size_t room;
@@ -243,9 +243,9 @@ static const int64_t *sorted_order(const SortJob *j, int64_t row, char *scratch)
 
 static void write_indices(const SortJob *j, int64_t row, const int64_t *order)
 {
-    int32_t *o = (int32_t *)tensor_data(j->out) + row * j->n;
+    int32_t *o = (int32_t *)tensor_data(j->out) + row * j->first;
 
-    for (int64_t i = 0; i < j->n; i++)
+    for (int64_t i = 0; i < j->first; i++)
         o[i] = (int32_t)order[i];
 }
 
@@ -379,6 +379,25 @@ static void sort_part(int64_t lo, int64_t hi, void *st)
         }
 }
 
+/* By the GPU that x is on; places: the first n, or all (0). NULL: it does not. */
+static Tensor *sort_far(Tensor *x, const Attr *a, bool places)
+{
+    const FarMoves *far = far_moves_of(x);
+    Tensor *some = far && a->n ? far->first(x, a->i != 0, a->n) : NULL, *all;
+    Dim shape[RANK_MAX];
+
+    if (!far || some)
+        return some;
+    all = far->sort(x, a->i != 0, places);
+    if (!all || !a->n)
+        return all;
+    memcpy(shape, all->shape, sizeof *shape * (size_t)all->rank);
+    shape[all->rank - 1] = a->n;
+    some = tensor_view(all, all->rank, shape, all->stride, all->offset);
+    tensor_unref(all);
+    return some;
+}
+
 static KStatus sort_run(KCtx *c, const Attr *a, Tensor *x, const TType *type, bool indices, Tensor **out)
 {
     SortJob j = {.n = x->rank ? x->shape[x->rank - 1] : 1, .descending = a->i != 0, .indices = indices};
@@ -388,7 +407,10 @@ static KStatus sort_run(KCtx *c, const Attr *a, Tensor *x, const TType *type, bo
         return k_fail(c, K_VALUE, "complex numbers have no order to sort by");
     if (indices && j.n > INT32_MAX)
         return k_fail(c, K_VALUE, "argsort of an axis of %lld: indices are int32", (long long)j.n);
-    if (far_moves_of(x) && (out[0] = far_moves_of(x)->sort(x, a->i != 0, indices)))
+    j.first = indices && a->n ? a->n : j.n;
+    if (j.first > j.n)
+        return k_fail(c, K_VALUE, "the first %lld of an axis of %lld", (long long)j.first, (long long)j.n);
+    if ((out[0] = sort_far(x, a, indices)))
         return K_OK;
     if (!(j.out = k_result(c, type)))
         return K_NOMEM;

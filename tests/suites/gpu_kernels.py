@@ -268,7 +268,7 @@ for shape in ((5,), (1,), (0,), (3, 0), (700,), (4, 256), (3, 257), (2, 513), (5
         for down in (False, True):
             show(sort(x, descending=down), argsort(x, descending=down))
         if shape[-1] > 4:
-            show(*topk(x, 4), sort(x.T, axis=0), argsort(x.T, axis=0), median(x.to(f32)))
+            show(*topk(x, 4), *topk(x, shape[-1] // 5, largest=False), sort(x.T, axis=0), argsort(x.T, axis=0), median(x.to(f32)))
 show(unique(random.randint(0, 50, (1000,))), grad(lambda x: (sort(x) * arange(300)).sum())(random.normal((300,))))
 '''
 

@@ -35,6 +35,23 @@ static Value sorted(Interp *I, Value *a, OpId op, const char *name)            /
 static Value f_sort(Interp *I, Value *a) { return sorted(I, a, OP_sort, "sort"); }
 static Value f_argsort(Interp *I, Value *a) { return sorted(I, a, OP_argsort, "argsort"); }
 
+/* The places of the first k along the last axis; k: as many as an attribute holds. */
+static Value f_first_places(Interp *I, Value *a)        /* x, k, descending */
+{
+    Tensor *x = arg_tensor(I, a[0], "topk");
+    Attr at = attr_default();
+    int64_t k;
+    bool down;
+
+    if (!x || !value_as_int(I, a[1], &k) || !arg_bool(I, a[2], &down)) {
+        tensor_unref(x);
+        return VERR;
+    }
+    at.i = down;
+    at.n = (int16_t)k;
+    return value_of(chain1(I, OP_argsort, &at, x));
+}
+
 static Value f_searchsorted(Interp *I, Value *a)        /* edges, values, right */
 {
     Tensor *x = arg_tensor(I, a[0], "searchsorted"), *v = x ? arg_beside(I, a[1], x, "searchsorted") : NULL;
@@ -188,6 +205,7 @@ const NativeDef tensor_order_natives[] = {
     {"Tensor", "sort", f_sort, "(self, " SORT ") -> Tensor", "Sorted along an axis."},
     {"", "argsort", f_argsort, "(x: Tensor, " SORT ") -> Tensor", "The int32 indices that sort along an axis; stable."},
     {"Tensor", "argsort", f_argsort, "(self, " SORT ") -> Tensor", "The indices that sort along an axis."},
+    {"_core", "first_places", f_first_places, "(x: Tensor, k: int, descending: bool) -> Tensor", "The indices of the first k < 2^15 along the last axis."},
     {"", "searchsorted", f_searchsorted, "(edges: Tensor, values: Tensor | float, right: bool = False) -> Tensor",
      "Where each value would go among ascending edges; int32."},
     {"", "nonzero", f_nonzero, "(x: Tensor, as_tuple: bool = False) -> Tensor | tuple",

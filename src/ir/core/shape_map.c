@@ -42,6 +42,19 @@ bool shape_SAME(Infer *f)
     return true;
 }
 
+/* As SAME, but for the last axis where a number says how much of it there is. */
+bool shape_FIRST(Infer *f)
+{
+    Dim *last = &f->out[0].shape[f->in[0].rank - 1];
+
+    if (!shape_SAME(f) || !f->a->n)
+        return shape_SAME(f);
+    if (!f->in[0].rank || f->a->n < 0 || dim_ge(*last, f->a->n, NULL, NULL) == DIM_REFUTED)
+        return infer_fail(f, INFER_SHAPE, "%s: the first %d of %s", op_info[f->op].name, f->a->n, shape_text(&f->in[0]));
+    *last = f->a->n;
+    return true;
+}
+
 /* Which axis keeps a and b from joining, for the message. */
 static bool broadcast_fails(Infer *f, const TType *a, const TType *b)
 {

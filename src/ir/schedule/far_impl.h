@@ -88,6 +88,15 @@ bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool rever
 /* The r rows of n elements of x, which are contiguous, in order, and their places. As far_launch's: 1, 0: it cannot, -1: a fault. */
 int far_radix(Tensor *x, int64_t r, int64_t n, bool descending, Tensor *value, Tensor *place);
 
+/* 32-bit keys of the r rows of n elements of x, which are contiguous: the smallest is the first. NULL: there are none, or no memory. */
+Tensor *far_keys(Tensor *x, int64_t r, int64_t n, bool descending);
+/* Of each run of `each` int32 what is before each of them, and what all come to; elements by place in rows of n. Both as far_launch. */
+int far_sums(Tensor *from, Tensor *before, Tensor *totals, int64_t runs, int64_t each, int device);
+int far_fetch(Tensor *x, Tensor *place, Tensor *y, int64_t r, int64_t n, int device);
+
+/* ---- far_select.c ---- */
+Tensor *far_first(Tensor *x, bool descending, int64_t k);      /* the places of the first k along the last axis. NULL: it is not done so */
+
 /* ---- far_sort.c ---- */
 Tensor *far_sort(Tensor *x, bool descending, bool places);      /* likewise */
 bool far_sort_both(Tensor *x, bool descending, Tensor **value, Tensor **place);        /* both of them */

@@ -420,4 +420,4 @@ static bool gather(const Tensor *to, const Tensor *x, const FarPoints *p)
     return done;
 }
 
-const FarMoves far_moves_made = {box, far_places, gather, far_scatter, far_scan, far_sort, far_nonzero, far_search, far_prefetch};
+const FarMoves far_moves_made = {box, far_places, gather, far_scatter, far_scan, far_sort, far_first, far_nonzero, far_search, far_prefetch};

@@ -556,25 +556,59 @@ static int pass(const Radix *s, FarKernel *const *f, int now, int64_t shift)
     return far_launch(f[2], s->device, (int64_t[]){s->r, s->n, s->blocks, shift, s->twice}, p);
 }
 
-static int begin(const Radix *s, FarKernel *f, Tensor *x, DType raw)
+static int begin(FarKernel *f, Tensor *x, DType raw, Tensor *key, Tensor *place, int64_t r, int64_t n, int device)
 {
     TileArg arg[3];
 
-    if (!flat_arg(x, raw, s->r * s->n, s->device, false, &arg[0]) || !flat_arg(s->keys[0], s->key, s->r * s->n, s->device, true, &arg[1]) ||
-        !flat_arg(s->places[0], DT_int32, s->r * s->n, s->device, true, &arg[2]))
+    if (!flat_arg(x, raw, r * n, device, false, &arg[0]) || !flat_arg(key, (DType)key->dtype, r * n, device, true, &arg[1]) ||
+        !flat_arg(place, DT_int32, r * n, device, true, &arg[2]))
         return -1;
-    return far_launch(f, s->device, (int64_t[]){s->r, s->n}, arg);
+    return far_launch(f, device, (int64_t[]){r, n}, arg);
 }
 
 /* What was sorted, as it was: of the same bits, read as ints. */
-static int fetch(const Radix *s, FarKernel *f, Tensor *x, Tensor *place, Tensor *y, DType raw)
+static int fetch(FarKernel *f, Tensor *x, Tensor *place, Tensor *y, DType raw, int64_t r, int64_t n, int device)
 {
     TileArg arg[3];
 
-    if (!flat_arg(x, raw, s->r * s->n, s->device, false, &arg[0]) || !flat_arg(place, DT_int32, s->r * s->n, s->device, false, &arg[1]) ||
-        !flat_arg(y, raw, s->r * s->n, s->device, true, &arg[2]))
+    if (!flat_arg(x, raw, r * n, device, false, &arg[0]) || !flat_arg(place, DT_int32, r * n, device, false, &arg[1]) ||
+        !flat_arg(y, raw, r * n, device, true, &arg[2]))
         return -1;
-    return far_launch(f, s->device, (int64_t[]){s->r, s->n}, arg);
+    return far_launch(f, device, (int64_t[]){r, n}, arg);
+}
+
+static FarKernel *fetch_kernel(DType raw) { return far_kernel_of(fetch_text, dtype_info[raw].name, dtype_info[raw].name, dtype_info[raw].name); }
+
+int far_fetch(Tensor *x, Tensor *place, Tensor *y, int64_t r, int64_t n, int device)
+{
+    FarKernel *f = fetch_kernel(DT_int32);
+
+    return f->code ? fetch(f, x, place, y, DT_int32, r, n, device) : 0;
+}
+
+int far_sums(Tensor *from, Tensor *before, Tensor *totals, int64_t runs, int64_t each, int device)
+{
+    FarKernel *f = far_kernel_of(sums_text);
+
+    return f->code ? sum_up(&(Radix){.device = device}, f, from, before, totals, runs, each) : 0;
+}
+
+Tensor *far_keys(Tensor *x, int64_t r, int64_t n, bool descending)
+{
+    int64_t all = r * n;
+    Tensor *key = NULL, *place = NULL;
+    FarKernel *f;
+    bool done;
+    Keys k;
+
+    if (!keys_of((DType)x->dtype, &k) || k.key != DT_uint32 || !(f = keys_kernel(&k, descending))->code)
+        return NULL;
+    done = new_flat(&key, k.key, all) && new_flat(&place, DT_int32, all) && begin(f, x, k.raw, key, place, r, n, (int)x->store->device);
+    tensor_unref(place);
+    if (done)
+        return key;
+    tensor_unref(key);
+    return NULL;
 }
 
 int far_radix(Tensor *x, int64_t r, int64_t n, bool descending, Tensor *value, Tensor *place)
@@ -583,27 +617,27 @@ int far_radix(Tensor *x, int64_t r, int64_t n, bool descending, Tensor *value, T
     FarKernel *f[3], *first, *last;
     int done, now = 0, bytes;
     Keys k;
-    const char *t, *u;
+    const char *t;
 
     if (!keys_of((DType)x->dtype, &k) || r * n > INT32_MAX || r * DIGITS * s.blocks > INT32_MAX)
         return 0;
     s.key = k.key;
     s.twice = s.blocks * ((r + AT_ONCE - 1) / AT_ONCE) > (s.blocks + LANES - 1) / LANES * ((r * DIGITS + AT_ONCE - 1) / AT_ONCE);
-    t = dtype_info[k.key].name, u = dtype_info[k.raw].name;
+    t = dtype_info[k.key].name;
     first = keys_kernel(&k, descending);
     f[0] = far_kernel_of(count_text, t, t, t, t, t, t, t, t);
     f[1] = far_kernel_of(sums_text);
     f[2] = put_kernel(k.key);
-    last = far_kernel_of(fetch_text, u, u, u);
+    last = fetch_kernel(k.raw);
     if (!first->code || !f[0]->code || !f[1]->code || !f[2]->code || !last->code)
         return 0;
     bytes = dtype_info[x->dtype].sbits / 8;
     s.places[bytes & 1] = tensor_ref(place);            /* those of the last pass */
-    done = radix_new(&s) ? begin(&s, first, x, k.raw) : 0;
+    done = radix_new(&s) ? begin(first, x, k.raw, s.keys[0], s.places[0], r, n, s.device) : 0;
     for (int i = 0; done > 0 && i < bytes; i++, now = !now)
         done = pass(&s, f, now, 8 * i);
     if (done > 0)
-        done = fetch(&s, last, x, s.places[now], value, k.raw);
+        done = fetch(last, x, s.places[now], value, k.raw, r, n, s.device);
     radix_done(&s);
     return done;
 }
