@@ -269,6 +269,8 @@ for shape in ((5,), (1,), (0,), (3, 0), (700,), (4, 256), (3, 257), (2, 513), (5
             show(sort(x, descending=down), argsort(x, descending=down))
         if shape[-1] > 4:
             show(*topk(x, 4), *topk(x, shape[-1] // 5, largest=False), sort(x.T, axis=0), argsort(x.T, axis=0), median(x.to(f32)))
+i = random.randint(0, 900, (70000,)).to(int32)
+show(bincount(i, length=1000), index_add(arange(2000).to(int32).reshape(2, 1000)[1], i, (i * 7) % 900))
 show(unique(random.randint(0, 50, (1000,))), grad(lambda x: (sort(x) * arange(300)).sum())(random.normal((300,))))
 '''
 

@@ -505,6 +505,57 @@ static const char ints_text[] =
     "  }\n"
     "}\n";
 
+/* The same to few places, one of each value: a group adds in its own memory first, and what that comes to there. */
+static const char few_text[] =
+    "tessera.tile v1\n"
+    "kernel @add_few(%v: view int32[1], %place: view int64[1], %y: view int32[1]) sizes(n, base, places) grid(cdiv(n, 16384)) lanes=256 {\n"
+    "  %n: index = size {name=\"n\"}\n"
+    "  %base: index = size {name=\"base\"}\n"
+    "  %places: index = size {name=\"places\"}\n"
+    "  %lane: index = lane\n"
+    "  %g: index = group {axis=0}\n"
+    "  %none: index = index {i=0}\n"
+    "  %one: index = index {i=1}\n"
+    "  %lanes: index = index {i=256}\n"
+    "  %rounds: index = index {i=64}\n"
+    "  %span: index = index {i=16384}\n"
+    "  %zero: int32[] = const {dtype=int32}\n"
+    "  %sums: view int32[1] shared = alloc %places {name=\"sums\" dtype=int32 space=shared swizzle=rows}\n"
+    "  for %c = %lane to %places step %lanes {\n"
+    "    store %sums[%c], %zero {drop=1}\n"
+    "  }\n"
+    "  barrier\n"
+    "  %g0: index = imul %g, %span\n"
+    "  %first: index = iadd %g0, %lane\n"
+    "  for %k = %none to %rounds step %one {\n"
+    "    %k0: index = imul %k, %lanes\n"
+    "    %q: index = iadd %first, %k0\n"
+    "    %here: bool[] = ilt %q, %n\n"
+    "    if %here {\n"
+    "      %p: int64[] = load %place[%q] {shape=(1) drop=1}\n"
+    "      %x: int32[] = load %v[%q] {shape=(1) drop=1}\n"
+    "      %p0: index = to_index %p\n"
+    "      %nobody: bool[] = ilt %p0, %none\n"
+    "      if %nobody {\n"
+    "      } else {\n"
+    "        %at: index = isub %p0, %base\n"
+    "        atomic sum %sums[%at], %x {drop=1}\n"
+    "      }\n"
+    "    } else {\n"
+    "    }\n"
+    "  }\n"
+    "  barrier\n"
+    "  for %i = %lane to %places step %lanes {\n"
+    "    %sum: int32[] = load %sums[%i] {shape=(1) drop=1}\n"
+    "    %some: bool[] = map ne %sum, %zero\n"
+    "    if %some {\n"
+    "      %to: index = iadd %i, %base\n"
+    "      atomic sum %y[%to], %sum {drop=1}\n"
+    "    } else {\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
+
 /* Places that a GPU has, each with ints for it. */
 static bool adds_ints(OpId op, const Tensor *to, const Tensor *values, const FarPoints *p)
 {
@@ -513,14 +564,18 @@ static bool adds_ints(OpId op, const Tensor *to, const Tensor *values, const Far
 
 static bool add_ints(const Tensor *to, const Tensor *values, const FarPoints *p)
 {
+    enum { FEW = 8192, MANY = 1 << 16 };        /* places that a group has memory for; values that are worth it */
     const char *t = dtype_info[to->dtype].name;
-    FarKernel *f = far_kernel_of(ints_text, t, t, t);
+    bool few = to->dtype == DT_int32 && to->contiguous && tensor_size(to) <= FEW && p->block == 1 && p->count >= MANY;
+    FarKernel *f = few ? far_kernel(few_text) : far_kernel_of(ints_text, t, t, t);
     int device = device_of(to);
     TileArg arg[3];
 
     if (!f->code || !far_flat(values, device, false, values->offset, &arg[0]) || !far_flat(p->there, device, false, 0, &arg[1]) ||
         !far_flat(to, device, true, 0, &arg[2]))
         return false;
+    if (few)
+        return far_launch(f, device, (int64_t[]){p->count, to->offset, tensor_size(to)}, arg) != 0;
     arg[0] = (TileArg){.base = arg[0].base, .extent = {p->count, p->block}, .stride = {p->block, 1}};
     return far_launch(f, device, (int64_t[]){p->count, p->block}, arg) != 0;
 }
