@@ -4,7 +4,8 @@
  *
  * The tensor is [o, n, i] with the scanned axis in the middle.  A lane does one chunk of one line (`runs`); the last elements of chunks are scanned
  * in the same way; then a lane does one element (`join`).  One chunk is the first kernel alone.
- * Where the scanned axis is the last one, neighbouring lanes would read far from each other: many such lines are turned before, and back afterwards.
+ * Where the scanned axis is the last one, neighbouring lanes would read far from each other: long lines go through memory of groups (`lines`), many
+ * short ones are turned before, and back afterwards.
  */
 #include "ir/schedule/far_impl.h"
 
@@ -13,7 +14,7 @@
 #include "runtime/kernel_util.h"
 #include "runtime/mesh.h"
 
-enum { CHUNK = 256, LINES = 32, AT_ONCE = 8 };      /* elements; lines that are turned; elements that are loaded before the first is added */
+enum { CHUNK = 256, LONG = 8, LINES = 32, AT_ONCE = 8 };    /* elements; chunks; lines that are turned; elements loaded before the first is added */
 
 static const char runs_text[] =
     "tessera.tile v1\n"
@@ -128,6 +129,125 @@ static FarKernel *join_kernel(const char *step, const char *a, const char *y)
     return far_kernel_of(join_text, a, a, y, a, a, a, a, step, y, y);
 }
 
+/* ---- long lines ---- */
+
+/*
+ * A group has 32 chunks of a line, which it brings to its own memory side by side; a lane each goes over them there.  The first time that is for what
+ * they come to alone, the second time, when what is before each is known, for the results: so a line is read twice and written once.
+ */
+static const char lines_text[] =
+    "tessera.tile v1\n"
+    "kernel @scan_lines(%%x: view %s[?, ?, ?], %%b: view %s[?, ?, ?], %%y: view %s[?, ?, ?]) sizes(o, n, blocks) grid(o*blocks) lanes=256 {\n"
+    "  %%n: index = size {name=\"n\"}\n"
+    "  %%blocks: index = size {name=\"blocks\"}\n"
+    "  %%lane: index = lane\n"
+    "  %%g: index = group {axis=0}\n"
+    "  %%own: index = idiv %%g, %%blocks\n"
+    "  %%part: index = imod %%g, %%blocks\n"
+    "  %%none: index = index {i=0}\n"
+    "  %%one: index = index {i=1}\n"
+    "  %%lanes: index = index {i=256}\n"
+    "  %%chunks: index = index {i=32}\n"
+    "  %%apart: index = index {i=257}\n"
+    "  %%room: index = index {i=8224}\n"
+    "  %%a: view %s[1] shared = alloc %%room {name=\"a\" dtype=%s space=shared swizzle=rows}\n"
+    "  %%first: index = imul %%part, %%chunks\n"
+    "  for %%k = %%none to %%chunks step %%one {\n"
+    "    %%c: index = iadd %%first, %%k\n"
+    "    %%e0: index = imul %%c, %%lanes\n"
+    "    %%e: index = iadd %%e0, %%lane\n"
+    "    %%v: %s[] = load %%x[%%own, %%e, %%none] {shape=(1, 1, 1) drop=7}\n"
+    "    %%w: %s[] = map convert %%v {dtype=%s}\n"
+    "    %%s0: index = imul %%k, %%apart\n"
+    "    %%s: index = iadd %%s0, %%lane\n"
+    "    store %%a[%%s], %%w {drop=1}\n"
+    "  }\n"
+    "  barrier\n"
+    "  %%scans: bool[] = ilt %%lane, %%chunks\n"
+    "  if %%scans {\n"
+    "    %%line: index = imul %%lane, %%apart\n";
+
+/* Chunks that others follow put down what they come to: the last one's is behind the end. */
+static const char lines_totals[] =
+    "    %mine: index = iadd %first, %lane\n"
+    "    store %y[%own, %mine, %none], %last {drop=7}\n"
+    "  } else {\n"
+    "  }\n"
+    "}\n";
+
+static const char lines_rest[] =
+    "  } else {\n"
+    "  }\n"
+    "  barrier\n"
+    "  for %%kr = %%none to %%chunks step %%one {\n"
+    "    %%cr: index = iadd %%first, %%kr\n"
+    "    %%r0: index = imul %%kr, %%apart\n"
+    "    %%r: index = iadd %%r0, %%lane\n"
+    "    %%p: %s[] = load %%a[%%r] {shape=(1) drop=1}\n"
+    "    %%follows: bool[] = ilt %%none, %%cr\n"
+    "    %%sum: %s[] = if %%follows {\n"
+    "      %%was: index = isub %%cr, %%one\n"
+    "      %%before: %s[] = load %%b[%%own, %%was, %%none] {shape=(1, 1, 1) drop=7}\n"
+    "      %%both: %s[] = map %s %%before, %%p\n"
+    "      yield %%both\n"
+    "    } else {\n"
+    "      yield %%p\n"
+    "    }\n"
+    "    %%er0: index = imul %%cr, %%lanes\n"
+    "    %%er: index = iadd %%er0, %%lane\n"
+    "    %%yr: %s[] = map convert %%sum {dtype=%s}\n"
+    "    store %%y[%%own, %%er, %%none], %%yr {drop=7}\n"
+    "  }\n"
+    "}\n";
+
+/*
+ * AT_ONCE elements of the lane's chunk from %at on, all loads before the first is added, as put_steps has them; stored where they were unless it is
+ * for totals.
+ */
+static void put_line_steps(StrBuf *b, const char *step, const char *type, const char *at, const char *tag, bool begins, bool totals)
+{
+    for (int k = 0; k < AT_ONCE; k++) {
+        sb_printf(b, "      %%k%s%d: index = index {i=%d}\n      %%i%s%d: index = iadd %%%s, %%k%s%d\n", tag, k, k, tag, k, at, tag, k);
+        sb_printf(b, "      %%z%s%d: %s[] = load %%a[%%i%s%d] {shape=(1) drop=1}\n", tag, k, type, tag, k);
+    }
+    for (int k = 0; k < AT_ONCE; k++) {
+        if (begins && !k)
+            sb_printf(b, "      %%s%s0: %s[] = map convert %%z%s0 {dtype=%s}\n", tag, type, tag, type);
+        else if (k)
+            sb_printf(b, "      %%s%s%d: %s[] = map %s %%s%s%d, %%z%s%d\n", tag, k, type, step, tag, k - 1, tag, k);
+        else
+            sb_printf(b, "      %%s%s0: %s[] = map %s %%carried, %%z%s0\n", tag, type, step, tag);
+        if (!totals)
+            sb_printf(b, "      store %%a[%%i%s%d], %%s%s%d {drop=1}\n", tag, k, tag, k);
+    }
+}
+
+/* totals: the first time. */
+static FarKernel *lines_kernel(OpId step, DType x, DType a, DType y, bool totals)
+{
+    const struct { char name[8]; int32_t step, x, a, y, totals; } what = {"lines", (int32_t)step, (int32_t)x, (int32_t)a, (int32_t)y, totals};
+    const char *s = op_info[step].name, *xs = dtype_info[x].name, *as = dtype_info[a].name, *ys = dtype_info[totals ? a : y].name;
+    uint64_t key = far_key(&what, sizeof what);
+    FarKernel *f = far_known(key);
+    StrBuf b = {0};
+
+    if (f)
+        return f;
+    sb_printf(&b, lines_text, xs, as, ys, as, as, xs, as, as);
+    put_line_steps(&b, s, as, "line", "b", true, totals);
+    sb_printf(&b, "    %%few: index = index {i=%d}\n    %%next: index = iadd %%line, %%few\n    %%end: index = iadd %%line, %%lanes\n", AT_ONCE);
+    sb_printf(&b, "    %%last: %s[] = for %%at = %%next to %%end step %%few carry(%%carried = %%sb%d) {\n", as, AT_ONCE - 1);
+    put_line_steps(&b, s, as, "at", "c", false, totals);
+    sb_printf(&b, "      yield %%sc%d\n    }\n", AT_ONCE - 1);
+    if (totals)
+        sb_puts(&b, lines_totals);
+    else
+        sb_printf(&b, lines_rest, as, as, as, as, s, ys, ys);
+    f = far_read(key, sb_str(&b));
+    sb_done(&b);
+    return f;
+}
+
 /* [o, n, i] of a row-major tensor; from the end: its middle axis the other way. */
 typedef struct Lines { int64_t o, n, i, c; bool reverse; } Lines;
 
@@ -161,6 +281,31 @@ static bool join_chunks(OpId step, DType accum, Tensor *p, Tensor *y, const Line
 
     tensor_unref(totals);
     tensor_unref(before);
+    return ok;
+}
+
+/* Of lines along the last axis, of many chunks. false: it cannot. */
+static bool scan_lines(OpId step, DType accum, Tensor *y, Tensor *x, const Lines *l)
+{
+    enum { BLOCK = 32 };
+    int device = (int)y->store->device;
+    int64_t shape[3] = {l->o, l->c - 1, 1}, sizes[3] = {l->o, l->n, (l->c + BLOCK - 1) / BLOCK};
+    FarKernel *first = lines_kernel(step, (DType)x->dtype, accum, accum, true);
+    FarKernel *last = lines_kernel(step, (DType)x->dtype, accum, (DType)y->dtype, false);
+    Tensor *from = first->code && last->code ? tensor_contiguous(x) : NULL, *totals = from ? tensor_new(accum, 3, shape) : NULL;
+    Tensor *before = totals ? tensor_new(accum, 3, shape) : NULL;
+    TileArg arg[3];
+    bool ok = before && line_arg(from, l->n, l, device, false, l->reverse, &arg[0]) && line_arg(totals, l->c - 1, l, device, true, false, &arg[2]);
+
+    if (ok) {
+        arg[1] = arg[2];
+        ok = far_launch(first, device, sizes, arg) != 0 && far_scan(step, accum, before, totals, 1, false);
+    }
+    ok = ok && line_arg(from, l->n, l, device, false, l->reverse, &arg[0]) && line_arg(before, l->c - 1, l, device, false, false, &arg[1]) &&
+         line_arg(y, l->n, l, device, true, l->reverse, &arg[2]) && far_launch(last, device, sizes, arg) != 0;
+    tensor_unref(before);
+    tensor_unref(totals);
+    tensor_unref(from);
     return ok;
 }
 
@@ -210,6 +355,8 @@ bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool rever
     l.c = (l.n + CHUNK - 1) / CHUNK;
     if (!adds_up(accum) || !takes((DType)x->dtype) || !takes((DType)y->dtype))
         return false;
+    if (l.i == 1 && l.c >= LONG && scan_lines(step, accum, y, x, &l))
+        return true;
     if (l.i == 1 && l.o >= LINES && l.n > 1 && scan_turned(step, accum, y, x, l.o, l.n, reverse))
         return true;
     runs = runs_kernel(step, (DType)x->dtype, accum, l.c > 1 ? accum : (DType)y->dtype);
