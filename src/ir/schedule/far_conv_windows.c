@@ -76,11 +76,13 @@ static bool has_strides(const WindowKind *k) { return k->stride[0] > 1 || k->str
 /* The image with its channels side by side, and with phases where there are strides. */
 static bool see_channels(Trace *T, Image *x, const WindowKind *k)
 {
-    bool fit = image_lies_well(x, CHANNEL) && (!has_strides(k) || (image_has_phases(x, k->stride) && x->extent[CHANNEL] % UNIT == 0));
     Edges e = image_whole(x, k->stride);
 
-    return fit || image_lay(T, x, &e, UNIT);
+    return (image_lies_well(x, CHANNEL) && (!has_strides(k) || image_has_phases(x, k->stride))) || image_lay(T, x, &e, UNIT);
 }
+
+/* Can phases be copied, which then lie one behind the other? */
+static bool can_split(const Image *x) { return x->extent[CHANNEL] % UNIT == 0; }
 
 /* Boxes of one image, for phases as they lie, unless a copy that has more images in a box is worth it. */
 static void choose(WindowKind *k, const Image *x, const Image *y, bool *boxed)
@@ -93,7 +95,7 @@ static void choose(WindowKind *k, const Image *x, const Image *y, bool *boxed)
     if (!has_strides(k))
         return;
     some = windows_of_places(&one, y->extent, 1, y->extent[CHANNEL], x->extent[CHANNEL]);
-    if (some <= all + all / LAID + LAID_CLOCKS) {
+    if (some <= all + all / LAID + LAID_CLOCKS || !can_split(x)) {
         *k = one;
         *boxed = true;
     }
@@ -129,9 +131,12 @@ static bool merge(const FarConv *v, Image *x, Image *w, WindowKind *k, int64_t p
 {
     int taps = k->taps[1], unit = k->tap[1] == 0 && k->tap_each[1] == 1 && w->extent[PLACE] == taps ? image_run(x, k) : 0;
 
+    Edges e = no_edges;
+
     if (!unit)
         return true;
-    if (!image_lay(v->T, w, &no_edges, unit) || !image_merge(v->T, x, k, unit, places))
+    e.behind[1] = (round_up((int64_t)taps * unit, UNIT) - taps * unit + unit - 1) / unit;
+    if (!image_lay(v->T, w, &e, unit) || !image_merge(v->T, x, k, unit, places))
         return false;
     w->step[PLACE] = w->extent[CHANNEL] = (int64_t)taps * unit;
     w->extent[PLACE] = 1;
@@ -148,6 +153,7 @@ static int run_places(const FarConv *v, Image x, Image w, const Image *y)
 
     if (kind_of(v, false, &k)) {
         done = -1;
+        image_pick(&x, &k, y->extent);
         if (merge(v, &x, &w, &k, y->extent[PLACE]) && see_channels(v->T, &x, &k) && see_kernel(v->T, &w, &k)) {
             choose(&k, &x, y, &boxed);
             count_boxes(&k, y, sizes);
@@ -221,6 +227,7 @@ static int begin_kernel(const FarConv *v, KernelSum *s)
 
     if (!kind_of(v, true, &s->k) || s->k.tap_each[0] != 1 || s->k.tap_each[1] != 1)
         return 0;
+    image_pick(&s->x, &s->k, s->w.extent);
     unit = image_run(&s->x, &s->k);
     memcpy(s->shape, (int64_t[]){0, outputs, s->k.taps[0], s->k.taps[1], unit ? unit : round_up(channels, UNIT)}, sizeof s->shape);
     if (unit && !image_merge(v->T, &s->x, &s->k, unit, s->w.extent[PLACE]))
@@ -228,6 +235,8 @@ static int begin_kernel(const FarConv *v, KernelSum *s)
     if (!see_channels(v->T, &s->x, &s->k) || (!image_lies_well(&s->w, CHANNEL) && !image_lay(v->T, &s->w, &no_edges, UNIT)))
         return -1;
     s->boxed = has_strides(&s->k) && windows_of_kernel(&s->k, s->w.extent, 1, true, outputs, s->x.extent[CHANNEL], s->sizes);
+    if (!s->boxed && has_strides(&s->k) && !can_split(&s->x))
+        return 0;
     if (!s->boxed && !windows_of_kernel(&s->k, s->w.extent, INT16_MAX, has_strides(&s->k), outputs, s->x.extent[CHANNEL], s->sizes))
         return 0;
     s->sizes[W_N] = blocks(s->w.extent[IMAGE], s->k.box[0]);
@@ -396,6 +405,21 @@ static bool fits(const FarConv *v, const Tensor *x)
     return is_for((int)x->store->device) && v->a->m <= 1 && (dt == DT_bf16 || dt == DT_f16);
 }
 
+/* Is it a product of matrices as they lie, one for each image, of places side by side? */
+static bool is_product(const FarConv *v, const Tensor *x)
+{
+    int64_t places = 1, step = 1;
+    bool plain = true;
+
+    for (int i = v->a->n - 1; i >= 0; i--) {
+        const ConvAxis *p = &v->axis[i];
+        plain = plain && p->taps == 1 && p->each == 1 && p->step == 1 && p->start == 0 && p->out == p->in && x->stride[2 + i] == step;
+        step *= x->shape[2 + i];
+        places *= p->out;
+    }
+    return plain && places * (dtype_info[x->dtype].sbits / 8) % 16 == 0 && x->shape[1] > 1 && x->stride[1] >= places;
+}
+
 /* The result of phases, or NULL. */
 static Tensor *all_phases(FarConv *v, const ConvSpread *d, Tensor *x, bool by_channel, bool spread)
 {
@@ -424,7 +448,7 @@ Tensor *far_windows(FarConv *v, const ConvSpread *d, Tensor *x)
     for (int i = 0; i < v->a->n; i++)
         spread = spread || d[i].spread != 1;
     by_kernel = !spread && is_by_kernel(v);
-    if (v->a->n > PLANE || !(by_channel ? !by_kernel : fits(v, x)))
+    if (v->a->n > PLANE || !(by_channel ? !by_kernel : fits(v, x)) || (!by_kernel && is_product(v, x)))
         return NULL;
     if (!by_kernel)
         return all_phases(v, d, x, by_channel, spread);

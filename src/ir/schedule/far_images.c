@@ -10,6 +10,7 @@
 #include "ir/schedule/far_images.h"
 
 #include "base/ints.h"
+#include "base/strbuf.h"
 #include "runtime/kernel_util.h"
 
 #include <string.h>
@@ -112,8 +113,70 @@ static bool become(Image *m, Tensor *t, const int64_t *extent)
     return true;
 }
 
+/* A place of few channels a lane: what is outside of the image is read as 0. */
+static const char few_text[] =
+    "tessera.tile v1\n"
+    "kernel @lay_few(%%x: view %s[?, ?, ?, ?], %%y: view %s[1]) sizes(n, h, w, bh, bw) grid(cdiv(n*h*w, 256)) lanes=256 {\n"
+    "  %%n: index = size {name=\"n\"}\n"
+    "  %%h: index = size {name=\"h\"}\n"
+    "  %%w: index = size {name=\"w\"}\n"
+    "  %%bh: index = size {name=\"bh\"}\n"
+    "  %%bw: index = size {name=\"bw\"}\n"
+    FAR_LANE
+    "  %%nh: index = imul %%n, %%h\n"
+    "  %%all: index = imul %%nh, %%w\n"
+    "  %%here: bool[] = ilt %%q, %%all\n"
+    "  if %%here {\n"
+    "    %%place: index = imod %%q, %%w\n"
+    "    %%l0: index = idiv %%q, %%w\n"
+    "    %%line: index = imod %%l0, %%h\n"
+    "    %%image: index = idiv %%l0, %%h\n"
+    "    %%ww: index = isub %%place, %%bw\n"
+    "    %%hh: index = isub %%line, %%bh\n"
+    "    %%unit: index = index {i=%d}\n"
+    "    %%at: index = imul %%q, %%unit\n";
+
+static FarKernel *few_kernel(const char *bits, int unit)
+{
+    struct { char name[8], bits[8]; int32_t unit; } what = {"few", "", unit};
+    StrBuf b = {0};
+    uint64_t key;
+    FarKernel *f;
+
+    memcpy(what.bits, bits, strlen(bits));
+    key = far_key(&what, sizeof what);
+    if ((f = far_known(key)))
+        return f;
+    sb_printf(&b, few_text, bits, bits, unit);
+    for (int u = 0; u < unit; u++)
+        sb_printf(&b, "    %%k%d: index = index {i=%d}\n    %%v%d: %s[] = load %%x[%%image, %%hh, %%ww, %%k%d] {shape=(1, 1, 1, 1) drop=15}\n",
+                  u, u, u, bits, u);
+    for (int u = 0; u < unit; u++)
+        sb_printf(&b, "    %%o%d: index = iadd %%at, %%k%d\n    store %%y[%%o%d], %%v%d {drop=1}\n", u, u, u, u);
+    sb_puts(&b, "  } else {\n  }\n}\n");
+    f = far_read(key, sb_str(&b));
+    sb_done(&b);
+    return f;
+}
+
+/* The same as image_lay, of the image of these extents. NULL: it cannot, or something failed. */
+static Tensor *lay_few(const Image *m, const Edges *e, const int64_t *extent)
+{
+    int device = (int)m->t->store->device;
+    FarKernel *f = few_kernel(far_bits(m->t), (int)extent[CHANNEL]);
+    Tensor *t = f->code ? tensor_new((DType)m->t->dtype, AXES, extent) : NULL;
+    int64_t sizes[5] = {extent[IMAGE], extent[LINE], extent[PLACE], e->before[0], e->before[1]};
+    TileArg arg[2];
+
+    if (t && image_argument(m, device, false, &arg[0]) && far_flat(t, device, true, t->offset, &arg[1]) && far_launch(f, device, sizes, arg) > 0)
+        return t;
+    tensor_unref(t);
+    return NULL;
+}
+
 bool image_lay(Trace *T, Image *m, const Edges *e, int unit)
 {
+    enum { FEW = 16 };
     int64_t before[AXES] = {0}, behind[AXES] = {0}, extent[AXES] = {m->extent[IMAGE]};
     Tensor *t;
 
@@ -124,9 +187,11 @@ bool image_lay(Trace *T, Image *m, const Edges *e, int unit)
         behind[i] = e->behind[i - LINE];
         extent[i] = before[i] + m->extent[i] + behind[i];
     }
-    t = padded(T, seen(tensor_ref(m->t), AXES, m->extent, m->step, m->offset), before, behind);
+    t = extent[CHANNEL] <= FEW && far_bits(m->t) ? lay_few(m, e, extent) : NULL;
+    if (!t)
+        t = copied(padded(T, seen(tensor_ref(m->t), AXES, m->extent, m->step, m->offset), before, behind));
     memcpy(&m->extent[LINE], &extent[LINE], PLANE * sizeof *extent);
-    return become(m, copied(t), extent);
+    return become(m, t, extent);
 }
 
 Edges image_whole(const Image *m, const int16_t *stride)
@@ -148,16 +213,15 @@ bool image_has_phases(const Image *m, const int16_t *stride)
            m->step[IMAGE] % one == 0;
 }
 
-/* A copy, phase after phase. The image has room for a multiple of UNIT channels. */
+/* A copy, phase after phase, of a multiple of UNIT channels. */
 static bool split(Image *m, const int16_t *stride)
 {
-    int64_t channels = round_up(m->extent[CHANNEL], UNIT);
-    int64_t extent[6] = {stride[0], stride[1], m->extent[IMAGE], m->extent[LINE] / stride[0], m->extent[PLACE] / stride[1], channels};
+    int64_t extent[6] = {stride[0], stride[1], m->extent[IMAGE], m->extent[LINE] / stride[0], m->extent[PLACE] / stride[1], m->extent[CHANNEL]};
     int64_t step[6] = {m->step[LINE], m->step[PLACE], m->step[IMAGE], m->step[LINE] * stride[0], m->step[PLACE] * stride[1], m->step[CHANNEL]};
-    int64_t all[AXES] = {extent[0] * extent[1] * extent[2], extent[3], extent[4], channels};
+    int64_t all[AXES] = {extent[0] * extent[1] * extent[2], extent[3], extent[4], extent[5]};
     Tensor *t = seen(tensor_ref(m->t), 6, extent, step, m->offset);
 
-    memcpy(m->extent, all, CHANNEL * sizeof *all);
+    memcpy(m->extent, all, sizeof all);
     return become(m, copied(t), all);
 }
 
@@ -182,6 +246,20 @@ bool image_see(Image *m, const int16_t *stride, bool boxed, int64_t *sizes)
         m->step[LINE + i] *= stride[i];
     }
     return true;
+}
+
+void image_pick(Image *x, WindowKind *k, const int64_t *extent)
+{
+    for (int i = 0; i < PLANE; i++) {
+        int64_t last = k->start[i] + (extent[LINE + i] - 1) * k->stride[i];
+        if (k->taps[i] > 1 || k->stride[i] == 1 || k->start[i] < 0 || last >= x->extent[LINE + i])
+            continue;
+        x->offset += k->start[i] * x->step[LINE + i];
+        x->step[LINE + i] *= k->stride[i];
+        x->extent[LINE + i] = extent[LINE + i];
+        k->stride[i] = 1;
+        k->start[i] = 0;
+    }
 }
 
 /* ---- lines of taps ---- */

@@ -24,6 +24,9 @@ bool image_has_phases(const Image *m, const int16_t *stride);   /* as it lies, a
 /* What a kernel sees of an image that has phases, and how far along its first axis images and phases are apart. boxed: boxes are of one image. */
 bool image_see(Image *m, const int16_t *stride, bool boxed, int64_t *sizes);
 
+/* Along axes of one tap strides pick places of the image, where they are all in it: a view of these. extent: of the sums. */
+void image_pick(Image *x, WindowKind *k, const int64_t *extent);
+
 /* Elements that a place takes where a line of taps is one run of memory, because channels are few. 0: they are many. */
 int image_run(const Image *x, const WindowKind *k);
 /* The image so, of windows at so many places of a line; k is then of lines of taps. */

@@ -76,12 +76,13 @@ double windows_of_places(WindowKind *k, const int64_t *extent, int64_t images, i
 /* A box of places that are steps: lines and places that divide the sums' own, images that divide theirs where there are phases. Returns boxes. */
 static int64_t find_steps(const int64_t *extent, int64_t images, bool whole, int16_t *box)
 {
-    enum { LEAST = 32, MOST = 80, MULTIPLE = 16 };
+    enum { LEAST = 32, MOST = 80, MOST_OF_ONE = 128, MULTIPLE = 16 };
+    int64_t top = images == 1 ? MOST_OF_ONE : MOST;
     double least = 0;
 
-    for (int64_t w = 1; w <= MOST && w <= extent[PLACE]; w++)
-        for (int64_t h = 1; w * h <= MOST && h <= extent[LINE]; h++)
-            for (int64_t n = 1; w * h * n <= MOST && n <= images && !(extent[PLACE] % w || extent[LINE] % h); n++) {
+    for (int64_t w = 1; w <= top && w <= extent[PLACE]; w++)
+        for (int64_t h = 1; w * h <= top && h <= extent[LINE]; h++)
+            for (int64_t n = 1; w * h * n <= top && n <= images && !(extent[PLACE] % w || extent[LINE] % h); n++) {
                 int64_t steps = w * h * n, all = blocks(extent[IMAGE], n) * (extent[LINE] / h) * (extent[PLACE] / w);
                 double cost = (double)all * (double)(steps + MULTIPLE);
                 if (steps % MULTIPLE || steps < LEAST || (whole && extent[IMAGE] % n) || (least > 0 && cost >= least))
