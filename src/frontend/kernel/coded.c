@@ -274,6 +274,8 @@ static Dim extent_of(const Coded *c, int out, int rank, int k)
         return c->L->plan.e.dim[k] ? size_named(c, c->L->plan.e.dim[k]) : dim_const(c->L->plan.e.size[k]);
     if (out < 0)
         return cut ? size_named(c, cut) : 1;
+    if (c->L->plan.beside)
+        return k ? axis_of(c, out, 0) : 1;
     return k ? (rank >= 2 ? axis_of(c, out, rank - 1) : 1) : rank ? axis_of(c, out, rank >= 2 ? rank - 2 : 0) : 1;
 }
 

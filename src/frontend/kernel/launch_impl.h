@@ -42,6 +42,7 @@ typedef struct GridPlan {
     enum { GRID_ONE, GRID_GIVEN, GRID_ELEMENTS, GRID_BLOCKS } by;
     int out;                            /* the parameter that says how large the work is; -1: none */
     bool down_one, across_one;          /* groups along an axis that no group asks about are one */
+    bool beside;                        /* the one axis of what is stored to goes along columns: groups ask for block_n alone */
     Extent2 e;                          /* what it comes from where no parameter says so */
 } GridPlan;
 

@@ -160,15 +160,36 @@ static int launch_led(const Launch *L)
     return best;
 }
 
+/* A tensor of one axis is rows; where groups ask for their columns alone, as sums down columns do, it is columns. */
+static bool lay_beside(Launch *L, Extent2 *e)
+{
+    const KParam *out = L->plan.out >= 0 ? &L->spec.param[L->plan.out] : NULL;
+    const Version *v;
+
+    if (!out || out->tensor->rank != 1 || out->kind == KPARAM_TILE || L->ngrid >= 2 || (L->plan.by != GRID_BLOCKS && L->plan.by != GRID_GIVEN))
+        return true;
+    if (!(v = launch_version(L)))
+        return false;
+    L->plan.beside = v->across && !v->down && !v->asks_group;
+    if (L->plan.beside) {
+        *e = (Extent2){.size = {1, e->size[0]}, .dim = {NULL, e->dim[0]}};
+        L->plan.e = *e;
+        launch_grid(L, e);
+    }
+    return true;
+}
+
 /*
  * A kernel that never asks for its place along columns, `block_n`, works on whole rows: one group does each, where the launch does not say
  * otherwise. One that asks for no place at all is one group's.
  */
-static bool fit_to_body(Launch *L, const Extent2 *e)
+static bool fit_to_body(Launch *L, Extent2 *e)
 {
     const Version *v;
     bool blocks = L->plan.by == GRID_BLOCKS;
 
+    if (!lay_beside(L, e))
+        return false;
     if ((!blocks && L->plan.by != GRID_GIVEN) || L->ngrid >= 2 || (blocks ? L->spec.groups : L->spec.across) <= 1)
         return true;
     if (!(v = launch_version(L)))
