@@ -26,6 +26,8 @@ enum {
     COLUMNS_LEAST = 64,         /* unless it is for so few columns */
     NEAR = 1 << 17,             /* that are multiplied at once, while the second cache has them, or more, for one chunk of steps */
     TURNED = 128,               /* rows of the kernel that are columns of the product instead, if there are more places: windows need no packing */
+    LIES_FROM = 128,            /* places of an image: of fewer, several are copied to be multiplied together */
+    LIES_KERNEL = 1 << 18,      /* by a kernel of so many elements, which is read anew for each product */
     ALONE = 1 << 17,            /* products that are not worth a second thread */
 };
 
@@ -268,7 +270,7 @@ static KStatus run_phase(Conv *v)
     v->k = v->c * v->taps;
     v->line = last->out;
     v->columns = v->k && last->taps > last->out;
-    v->lies = lies_well(v);
+    v->lies = lies_well(v) && (v->batch == 1 || v->line * v->lines >= LIES_FROM || v->o * v->k < LIES_KERNEL);
     if (!v->line || !v->lines)
         return K_OK;
     if (!take_taps(v))
