@@ -122,7 +122,7 @@ bool decorator_is_transparent(const char *s)
 {
     static const char *const names[] = {"jit", "function", "compile", "export", "pure", "effects", "checkpoint", "deterministic",
                                         "staticmethod", "classmethod", "property", "numerically_stable", "maybe", "numerics",
-                                        "custom", "wraps", "cache", "lru_cache", "stateful"};
+                                        "custom", "wraps", "cache", "lru_cache", "stateful", "staged_when_large"};
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i], s))

@@ -10,6 +10,7 @@
 
 #include "base/interrupt.h"
 #include "frontend/tensor/ranges.h"
+#include "frontend/tensor/whole.h"
 
 #include <alloca.h>
 #include <string.h>
@@ -241,7 +242,7 @@ Value func_enter(Interp *I, FuncObj *fn, Value *slot)
     I->frame = &f;
     if (__builtin_expect(I->ranges != NULL, 0))
         range_push(I, c->name, &f);
-    r = run_code(I, &f);
+    r = __builtin_expect(fn->whole != NULL, 0) ? whole_run(I, &f) : run_code(I, &f);
     if (__builtin_expect(I->ranges != NULL, 0))
         range_pop(I, &f);
     if (__builtin_expect(is_err(r), 0))

@@ -190,6 +190,7 @@ static void visit_func(FuncObj *f, VisitFn fn, void *st)
         visit_ptr(&f->closure[i], fn, st);
     visit_ptr(&f->owner, fn, st);
     visit_ptr(&f->attrs, fn, st);
+    visit_ptr(&f->whole, fn, st);
     visit_ptr(&f->module, fn, st);
     fn(&f->name, st);
     fn(&f->doc, st);
@@ -303,6 +304,7 @@ static void func_free(FuncObj *f)
     func_abandon(f);
     obj_unref(f->owner);
     obj_unref(f->attrs);
+    obj_unref(f->whole);
     obj_unref(f->module);
     value_unref(f->name);
     value_unref(f->doc);

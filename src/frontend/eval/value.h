@@ -118,6 +118,8 @@ typedef struct FuncObj {
     CellObj **closure;
     struct ClassObj *owner;     /* class whose body defined it, for super() */
     DictObj *attrs;             /* f.x = 1; NULL until used */
+    Obj *whole;                 /* by what its calls on large tensors may run (whole.h); NULL: by its body, as all do */
+    int64_t worked;             /* with whole: elements that calls of the body went over */
     Value name, doc;
 } FuncObj;
 

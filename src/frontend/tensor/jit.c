@@ -251,6 +251,10 @@ static void note_objects(Interp *I, Guard *g, Value f, const CallArgs *c)
 
 enum { OPT_STATIC, OPT_MEMORY, OPT_EXPORT, OPT_MODE, OPT_BLOCK, OPT_CAPTURE };
 
+/* A library function that the program did not stage itself (whole.c): tools that say what was staged leave it out. */
+static const char whole_name[] = "staged_when_large";
+static bool is_own(const Transform *t) { return t->name == whole_name; }
+
 static Sym label_of(Interp *I, Value f)
 {
     Value name = value_getattr_opt(I, f, sym("__name__"));
@@ -318,7 +322,7 @@ Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in
         jit_entry_free(e);
         return NULL;
     }
-    if (!e->within) {
+    if (!e->within && !is_own(t)) {
         value_unref(I->last_graph);
         I->last_graph = graph_value(e->graph);
     }
@@ -359,7 +363,8 @@ static Graph *graph_for(Interp *I, const Transform *t, Entry *e, Tensor *const *
         e->fused = schedule_make(e->graph);
         if (e->fused && !limited)
             graph_prepare(trace_of(I), e->fused, x);
-        stats_add(I, t->f, STAT_kernels, e->fused ? count_kernels(e->fused) : 0);
+        if (!is_own(t))
+            stats_add(I, t->f, STAT_kernels, e->fused ? count_kernels(e->fused) : 0);
     }
     return e->fused ? e->fused : e->graph;
 }
@@ -435,13 +440,20 @@ static Value run(Interp *I, const Transform *t, Entry *e, const TensorVec *in, c
     return v;
 }
 
+/* Who follows what is staged hears of a call. */
+static void tell(Interp *I, const Transform *t, const Entry *e, bool fresh)
+{
+    stats_add(I, t->f, STAT_compiles, fresh);
+    stats_add(I, t->f, STAT_calls, 1);
+    if (fresh && interp_options(I)->staged && !e->within)
+        interp_options(I)->staged(interp_options(I)->staged_state, e->graph);
+}
+
 static Value run_kept(Interp *I, const Transform *t, Staged *s, Entry *e, bool fresh, const TensorVec *in, const CallArgs *c)
 {
     bool keep = !fresh || cacheable(e);
-    stats_add(I, t->f, STAT_compiles, fresh);
-    if (fresh && interp_options(I)->staged && !e->within)
-        interp_options(I)->staged(interp_options(I)->staged_state, e->graph);
-    stats_add(I, t->f, STAT_calls, 1);
+    if (!is_own(t))
+        tell(I, t, e, fresh);
     if (fresh && keep) {
         e->next = s->first;
         s->first = e;
@@ -477,7 +489,7 @@ static Value call_tree_staged(Interp *I, Transform *t, Staged *s, Value tree, co
     if (tree_leaves(I, tree, TREE_ALL, &in)) {
         Entry *e = find(I, s, tree, &in, &failed);
         bool fresh = !e && !failed;
-        if (fresh && interp_options(I)->why_compile && !dim_asking_id())
+        if (fresh && interp_options(I)->why_compile && !dim_asking_id() && !is_own(t))
             jit_why(I, t, s, &in, tree);
         if (fresh)
             e = jit_build(I, t, &args, &in, tree, NULL);
@@ -634,6 +646,17 @@ static Value f_jit_within(Interp *I, Value *a)          /* f, blocks, names */
     return v;
 }
 
+static Value f_staged_when_large(Interp *I, Value *a)
+{
+    const Value opt[TRANSFORM_OPTIONS] = {VNONE, VNONE, VNONE, vint(MODE_DEFAULT), VNONE, VNONE};
+    FuncObj *f = a[0].tag == V_FUNC ? (FuncObj *)a[0].o : NULL;
+
+    if (!f || f->code->varargs >= 0 || f->code->kwargs >= 0 || f->whole)
+        return raise(I, EXC_TypeError, "a function with named parameters alone is staged when its tensors are large");
+    f->whole = transform_new(whole_name, call_jit, a[0], opt, TRANSFORM_OPTIONS).o;
+    return value_ref(a[0]);
+}
+
 static Value f_compile(Interp *I, Value *a) { return staged_function(I, a, "compile"); }
 static Value f_function(Interp *I, Value *a) { return staged_function(I, a, "function"); }
 
@@ -665,6 +688,7 @@ const NativeDef tensor_jit_natives[] = {
      "default, optimize (kernels from the first call on, made with more effort), fast (the same, and sums may be reassociated)."},
     {"_core", "jit_within", f_jit_within, "(f: Callable, blocks: tuple, names: list | None) -> Callable",
      "jit of a function that stands in blocks (key, value), in which graphs remember calls of functions of these names."},
+    {"_core", "staged_when_large", f_staged_when_large, "(f: Callable) -> Callable", "f, a function of the library, whose calls on large tensors are one graph (whole.h)."},
     {"", "compile", f_compile, JIT, "jit under the name that compiles to kernels."},
     {"", "function", f_function, JIT, "Marks a pure tensor function and stages it."},
     {"", "export", f_export, "(f: Callable | None = None, /, *, name: str | None = None, sizes: dict | list | None = None, args: dict | None = None) -> Callable",
