@@ -126,6 +126,13 @@ char *far_address(Tensor *t, int device, bool write, bool fresh)
     return (char *)(uintptr_t)at;
 }
 
+char *far_element(Tensor *t, int device, int64_t at, bool write, bool fresh)
+{
+    char *base = far_address(t, device, write, fresh);
+
+    return base ? base + at * (dtype_info[t->dtype].sbits / 8) : NULL;
+}
+
 /* ---- totals ---- */
 
 enum { JOINED = 256 };
@@ -198,9 +205,7 @@ static bool combine(int device, OpId reduction, Tensor *parts, Tensor *total, Sp
         last = left == 1;
         to = last ? tensor_ref(total) : tensor_new((DType)parts->dtype, 1, &left);
         TileArg arg[2] = {{.extent = {n}, .stride = {1}}, {.extent = {left}, .stride = {1}}};
-        ok = to && (arg[0].base = far_address(from, device, false, false)) && (arg[1].base = far_address(to, device, true, true));
-        if (ok)
-            arg[1].base = (char *)arg[1].base + to->offset * (dtype_info[to->dtype].sbits / 8);
+        ok = to && (arg[0].base = far_address(from, device, false, false)) && (arg[1].base = far_element(to, device, to->offset, true, true));
         ok = ok && far_launcher(f->code, f->tile, device, &n, arg, where) > 0;
         tensor_unref(from);
         from = to;

@@ -246,10 +246,8 @@ static const char search_text[] =
 /* Rows of a tensor, or the one row that all rows share. false: a fault. */
 static bool rows_of(Tensor *t, bool shared, int64_t r, int64_t n, int device, TileArg *arg)
 {
-    char *base = far_address(t, device, false, false);
-
-    *arg = (TileArg){.base = base + t->offset * (dtype_info[t->dtype].sbits / 8), .extent = {r, n}, .stride = {shared ? 0 : n, 1}};
-    return base;
+    *arg = (TileArg){.base = far_element(t, device, t->offset, false, false), .extent = {r, n}, .stride = {shared ? 0 : n, 1}};
+    return arg->base;
 }
 
 /* Are all axes but the last the result's? */

@@ -53,7 +53,7 @@ bool image_argument(const Image *m, int device, bool write, TileArg *arg)
 {
     char *base = far_address(m->t, device, write, false);
 
-    *arg = (TileArg){.base = base + m->offset * bytes_of(m->t)};
+    *arg = (TileArg){.base = base ? base + m->offset * bytes_of(m->t) : NULL};
     memcpy(arg->extent, m->extent, sizeof m->extent);
     memcpy(arg->stride, m->step, sizeof m->step);
     return base;

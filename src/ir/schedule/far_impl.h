@@ -57,6 +57,7 @@ FarKernel *far_read(uint64_t key, const char *text);     /* the same of a text, 
     "    }\n"
 
 char *far_address(Tensor *t, int device, bool write, bool fresh);      /* as FusedFar has it */
+char *far_element(Tensor *t, int device, int64_t at, bool write, bool fresh);   /* the same of an element of t's storage; NULL: a fault */
 
 TileRef far_view(TileBuilder *b, const char *name, DType dt, int rank, const int8_t *stride);     /* a parameter; else as build.h */
 

@@ -37,7 +37,7 @@ bool far_flat(const Tensor *t, int device, bool write, int64_t from, TileArg *ar
     char *base = far_address((Tensor *)t, device, write, false);
     int64_t all = (int64_t)t->store->nbytes / element_bytes(t);
 
-    *arg = (TileArg){.base = base + from * element_bytes(t), .extent = {all - from}, .stride = {1}};
+    *arg = (TileArg){.base = base ? base + from * element_bytes(t) : NULL, .extent = {all - from}, .stride = {1}};
     return base;
 }
 

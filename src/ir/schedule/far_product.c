@@ -334,7 +334,7 @@ bool product_arg(Tensor *t, int device, int i, const ProductKind *p, const Batch
 
     if (!base && tensor_nbytes(t))
         return false;
-    arg->base = base + t->offset * (dtype_info[t->dtype].sbits / 8);
+    arg->base = base ? base + t->offset * (dtype_info[t->dtype].sbits / 8) : NULL;
     for (int k = 0; p->batched && k < BATCHES; k++) {
         arg->extent[axis] = b->extent[BATCHES - 1 - k];
         arg->stride[axis++] = b->step[i][BATCHES - 1 - k];

@@ -55,9 +55,9 @@ static int64_t limit_of(const Attr *a) { return a->kind == DIST_BERNOULLI ? (int
 
 static bool launch(const FarKernel *f, int device, const Attr *a, Tensor *key, Tensor *y, int64_t nkeys, Span where)
 {
-    int64_t n = tensor_size(y) / nkeys, size = dtype_info[key->dtype].sbits / 8;
-    char *from = far_address(key, device, false, false), *to = far_address(y, device, true, true);
-    TileArg arg[2] = {{.base = from + key->offset * size, .extent = {nkeys}, .stride = {1}}, {.base = to, .extent = {nkeys, n}, .stride = {n, 1}}};
+    int64_t n = tensor_size(y) / nkeys;
+    char *from = far_element(key, device, key->offset, false, false), *to = far_address(y, device, true, true);
+    TileArg arg[2] = {{.base = from, .extent = {nkeys}, .stride = {1}}, {.base = to, .extent = {nkeys, n}, .stride = {n, 1}}};
 
     return from && to && far_launcher(f->code, f->tile, device, (int64_t[]){nkeys, n, limit_of(a)}, arg, where) > 0;
 }

@@ -140,12 +140,8 @@ static void pair_done(Pair *p)
 
 static bool rows_arg(Tensor *t, int64_t r, int64_t n, int device, bool write, TileArg *arg)
 {
-    char *base = far_address(t, device, write, false);
-
-    *arg = (TileArg){.base = base, .extent = {r, n}, .stride = {n, 1}};
-    if (base)
-        arg->base = base + t->offset * (dtype_info[t->dtype].sbits / 8);
-    return base;
+    *arg = (TileArg){.base = far_element(t, device, t->offset, write, false), .extent = {r, n}, .stride = {n, 1}};
+    return arg->base;
 }
 
 /* 1; 0: it cannot; -1: a fault. */
