@@ -255,6 +255,7 @@ KVal kb_block(Body *B, TileRef r, const AxisTag *tag);       /* tag: one an axis
 KVal kb_int(Body *B, Lin l);
 Lin lin_number(int64_t v);
 Lin lin_of(TileRef r);
+bool lin_same(const Lin *a, const Lin *b);              /* the same sum of the same indices */
 bool lin_add(Body *B, Lin a, Lin b, int64_t k, Lin *out);       /* a + k * b */
 TileRef lin_ref(Body *B, const Lin *l);
 bool lin_number_of(const Lin *l, int64_t *out);         /* is it a number as it stands? */

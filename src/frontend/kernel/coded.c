@@ -276,6 +276,8 @@ static Dim extent_of(const Coded *c, int out, int rank, int k)
         return cut ? size_named(c, cut) : 1;
     if (c->L->plan.beside)
         return k ? axis_of(c, out, 0) : 1;
+    if (c->L->plan.turned)
+        return axis_of(c, out, rank - 1 - k);
     return k ? (rank >= 2 ? axis_of(c, out, rank - 1) : 1) : rank ? axis_of(c, out, rank >= 2 ? rank - 2 : 0) : 1;
 }
 

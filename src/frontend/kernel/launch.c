@@ -244,6 +244,7 @@ static void note_params(const KSpec *s, const Body *B, Version *v)
         bool passed = s->param[i].tensor || s->param[i].v.tag == V_FLOAT;
         v->index[i] = (int8_t)(passed ? B->param[i].index : -1);
         v->written[i] = B->param[i].written;
+        v->turned |= (uint64_t)(B->param[i].turned && !B->param[i].upright) << i;
         if (s->param[i].discards && passed && B->param[i].index < 64)
             v->discards |= UINT64_C(1) << B->param[i].index;
     }

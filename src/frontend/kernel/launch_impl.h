@@ -23,6 +23,7 @@ typedef struct Version {
     int nresults;
     bool returns_tuple, uses_blocks;
     bool any_extent;                    /* what it returns is the same in blocks that reach over the ends of its tensors and in such that do not */
+    uint64_t turned;                    /* parameters to which all stores are of blocks that lie across */
     bool asks_group, down, across;      /* what of its place a group asks for: its number, rows, columns */
     int8_t index[KERNEL_PARAMS];
     bool written[KERNEL_PARAMS];
@@ -43,6 +44,7 @@ typedef struct GridPlan {
     int out;                            /* the parameter that says how large the work is; -1: none */
     bool down_one, across_one;          /* groups along an axis that no group asks about are one */
     bool beside;                        /* the one axis of what is stored to goes along columns: groups ask for block_n alone */
+    bool turned;                        /* its columns go along rows: groups store blocks at [block_n, block_m] */
     Extent2 e;                          /* what it comes from where no parameter says so */
 } GridPlan;
 

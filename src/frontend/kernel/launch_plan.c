@@ -160,19 +160,23 @@ static int launch_led(const Launch *L)
     return best;
 }
 
-/* A tensor of one axis is rows; where groups ask for their columns alone, as sums down columns do, it is columns. */
+/*
+ * A tensor of one axis is rows; where groups ask for their columns alone, as sums down columns do, it is columns. Where they store at
+ * [block_n, block_m], as transposes do, its rows are the groups' columns.
+ */
 static bool lay_beside(Launch *L, Extent2 *e)
 {
     const KParam *out = L->plan.out >= 0 ? &L->spec.param[L->plan.out] : NULL;
     const Version *v;
 
-    if (!out || out->tensor->rank != 1 || out->kind == KPARAM_TILE || L->ngrid >= 2 || (L->plan.by != GRID_BLOCKS && L->plan.by != GRID_GIVEN))
+    if (!out || !out->tensor->rank || out->kind == KPARAM_TILE || L->ngrid >= 2 || (L->plan.by != GRID_BLOCKS && L->plan.by != GRID_GIVEN))
         return true;
     if (!(v = launch_version(L)))
         return false;
-    L->plan.beside = v->across && !v->down && !v->asks_group;
-    if (L->plan.beside) {
-        *e = (Extent2){.size = {1, e->size[0]}, .dim = {NULL, e->dim[0]}};
+    L->plan.beside = out->tensor->rank == 1 && v->across && !v->down && !v->asks_group;
+    L->plan.turned = out->tensor->rank > 1 && v->turned >> L->plan.out & 1 && !v->asks_group;
+    if (L->plan.beside || L->plan.turned) {
+        *e = (Extent2){.size = {e->size[1], e->size[0]}, .dim = {e->dim[1], e->dim[0]}};
         L->plan.e = *e;
         launch_grid(L, e);
     }

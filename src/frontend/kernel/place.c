@@ -486,6 +486,21 @@ static TileRef fitting(Body *B, const KPlace *p, KVal v, const TAttr *a)
                                                                                             : x;
 }
 
+/* Does what is stored lie across: block_n along rows and block_m along columns? */
+static void note_turn(Body *B, const KPlace *p)
+{
+    int r = p->rank;
+    KParam *param = p->param >= 0 ? &B->param[p->param] : NULL;
+    Lin m, n;
+
+    if (!param || r < 2 || !B->offset[0] || !B->offset[1] || !kb_to_lin(B, *B->offset[0], &m) || !kb_to_lin(B, *B->offset[1], &n))
+        return;
+    if (lin_same(&p->axis[r - 2].start, &n) && lin_same(&p->axis[r - 1].start, &m))
+        param->turned = true;
+    else
+        param->upright = true;
+}
+
 static bool put(Body *B, TileOp op, OpId how, const KPlace *p, KVal v)
 {
     TileRef in[2 + VIEW_RANK];
@@ -496,6 +511,7 @@ static bool put(Body *B, TileOp op, OpId how, const KPlace *p, KVal v)
     if (kb_bad(v) || !may_store(B, p) || !kplace_shape(B, p, &a))
         return false;
     B->uses_blocks |= a.drop != (1u << p->rank) - 1;
+    note_turn(B, p);
     if (has_none(p))
         return true;
     in[1 + p->rank] = fitting(B, p, v, &a);

@@ -165,7 +165,7 @@ static int result_leading(Body *B, int rank, KPlace *p, TileType *t)
     return n;
 }
 
-static bool same_lin(const Lin *a, const Lin *b)
+bool lin_same(const Lin *a, const Lin *b)
 {
     bool same = a->n == b->n && a->c == b->c;
 
@@ -199,7 +199,7 @@ static int placed(Body *B, const AxisTag *tag, KResultAxis *x, int axis, int ran
         Lin at;
         if (!goes_along(B, x, k) || !kb_to_lin(B, *B->offset[k], &at))
             continue;
-        if (tag->size.n + (tag->size.c != 0) && !tag->moved && same_lin(&at, &tag->start) && whole_of(&tag->size, x))
+        if (tag->size.n + (tag->size.c != 0) && !tag->moved && lin_same(&at, &tag->start) && whole_of(&tag->size, x))
             return 1 + k;
     }
     for (int k = 0; k < 2; k++) {

@@ -24,6 +24,7 @@ typedef struct KParam {
     bool field;                 /* a part of an object among the arguments: read only */
     bool leads;                 /* a KTile whose leading axes groups share */
     bool apart;                 /* an object of which only its parts are looked at */
+    bool turned, upright;       /* stores put block_n along rows and block_m along columns; others do not */
     bool holds;                 /* a list, tuple or dict with tensors, each of which is a parameter of its own: xs[0] */
 } KParam;
 
