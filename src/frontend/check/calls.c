@@ -332,6 +332,14 @@ static bool record_method(const Type *self, const Fn *f, const char *name)
     return self->kind == TY_INSTANCE && ((const Cls *)self->ref)->is_record && f->around->home->library && f->name && !strcmp(f->name->text, name);
 }
 
+/* The library's reduce(f, xs) and reduce(f, xs, init): not the one that combines tensors, or ranks. */
+static bool folds_sequence(const Fn *f, const CallArgs *a)
+{
+    const Type *first = a->n > 1 && !a->at[0].name && !a->at[1].name ? a->at[0].type : T_ANY;
+
+    return f->name && !strcmp(f->name->text, "reduce") && f->around->home->library && !type_is_any(first) && (first->kind == TY_FUNC || first->kind == TY_NATIVE);
+}
+
 const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
 {
     const Type *r, *t;
@@ -340,6 +348,8 @@ const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)
         return T_ANY;
     switch (f->kind) {
     case TY_FUNC:
+        if (folds_sequence(f->ref, a) && (t = host_reduce(C, a, node)))
+            return t;
         return call_fn(C, (Fn *)f->ref, NULL, a, node);
     case TY_METHOD:
         r = f->ref;

@@ -199,6 +199,7 @@ const Type *native_elements(const char *owner);         /* of going through an o
 /* hostcalls.c: a builtin whose result depends on its arguments; false: its signature says all. */
 const Type *dict_view(const Type *dict, const char *method);     /* of items, keys and values; NULL: another method */
 bool host_owner(const char *owner);                             /* whose functions have such rules by their names */
+const Type *host_reduce(Check *C, const CallArgs *a, Ast *node);          /* reduce(f, xs, first): NULL: nothing is known */
 bool host_call(Check *C, const struct NativeDef *d, const CallArgs *a, Ast *node, const Type **out);
 
 /* stories.c: the last report, of an argument that a function of another file does not take, with a trace through both */

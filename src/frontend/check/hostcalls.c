@@ -323,7 +323,7 @@ static const Type *host_partial(Check *C, const CallArgs *a, Ast *node)
 }
 
 /* reduce(f, xs, first) */
-static const Type *host_reduce(Check *C, const CallArgs *a, Ast *node)
+const Type *host_reduce(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = arg(a, 1), *const *item, *e[2], *r = arg(a, 2), *was;
     int n = type_items(t, &item), i = 0;
@@ -422,12 +422,30 @@ static const Type *host_sorted(Check *C, const CallArgs *a, Ast *node)
     return t ? t : type_list(e);
 }
 
+/* map(f, tensor): f of each row, stacked. */
+static const Type *mapped_rows(Check *C, const Type *f, const Type *xs, Ast *arg, Ast *node)
+{
+    const Type *r = each(C, f, element_of(xs), arg, node);
+    TType t;
+
+    if (type_is_any(r) || r->kind != TY_TENSOR || r->tensor->rank == RANK_UNKNOWN || r->tensor->rank > 14 || r->tensor->weak)
+        return T_ANY;
+    t = *r->tensor;
+    t.rank++;
+    t.shape[0] = xs->tensor->shape[0];
+    for (int i = 1; i < t.rank; i++)
+        t.shape[i] = r->tensor->shape[i - 1];
+    return type_tensor(&t);
+}
+
 /* map(f, xs): f of each element, once for all or one by one. */
 static const Type *host_map(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *t = arg(a, 1), *const *item, *e, *m[ITEMS_MAX];
     int n = type_items(t, &item);
 
+    if (a->n == 2 && arg(a, 0) && t && t->kind == TY_TENSOR && t->tensor->rank != RANK_UNKNOWN && t->tensor->rank > 0)
+        return mapped_rows(C, a->at[0].type, t, a->at[1].node, node);
     if (a->n != 2 || !t || t->kind == TY_TENSOR || !arg(a, 0))
         return NULL;
     e = element_of(t);

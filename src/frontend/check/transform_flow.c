@@ -73,8 +73,9 @@ const Type *transform_while(Check *C, const CallArgs *a, Ast *node)
         arg[i] = (CallArg){NULL, parts ? init->item[i] : init, node, 0};
     one_truth(C, call_type(C, a->at[0].type, &(CallArgs){arg, n, false}, node), node);
     next = call_type(C, a->at[1].type, &(CallArgs){arg, n, false}, node);
-    if (parts && n > 1 && (next->kind == TY_TUPLE ? next->n >= 0 && next->n != n
-                                                  : next->kind == TY_TENSOR || next->kind == TY_INT || next->kind == TY_FLOAT)) {
+    if (parts ? n > 1 && (next->kind == TY_TUPLE ? next->n >= 0 && next->n != n
+                                                 : next->kind == TY_TENSOR || next->kind == TY_INT || next->kind == TY_FLOAT)
+              : init->kind == TY_TENSOR && !type_is_any(next) && next->kind == TY_TUPLE && next->n > 1) {
         sb_printf(&text, "while_loop: the body gives %s for a state of %d", next->kind == TY_TUPLE ? type_text(next) : "one value", n);
         diag_help(REPORT(C, E0306, node->span, sb_str(&text)), "the body gives the next state, as many values as it gets");
         sb_done(&text);

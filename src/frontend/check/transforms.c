@@ -252,15 +252,22 @@ static bool is_scalar(Check *C, const Type *value, Ast *node)
 /* The gradient of argument `which`; numbers become tensors. */
 static const Ast *value_of(const Ast *arg) { return AST_IS(arg, Arg) ? AST_AS(arg, Arg)->value : arg; }
 
+static void argnum_judged(Check *C, const char *transform, int which, const CallArgs *a, Ast *node)
+{
+    char text[96];
+
+    if (which < a->n || a->open || has_names(a))
+        return;
+    snprintf(text, sizeof text, "%s: argnums has %d, the call %d argument%s", transform, which, a->n, a->n == 1 ? "" : "s");
+    diag_help(REPORT(C, E0306, node->span, text), "argnums counts the arguments from 0");
+}
+
 static const Type *gradient_of(Check *C, const CallArgs *a, int which, Ast *node)
 {
     const Type *g = a->n > which && !a->at[which].name && !a->open ? a->at[which].type : T_ANY;
     char text[96];
 
-    if (which >= a->n && !a->open && !has_names(a)) {
-        snprintf(text, sizeof text, "grad: argnums has %d, the call %d argument%s", which, a->n, a->n == 1 ? "" : "s");
-        diag_help(REPORT(C, E0306, node->span, text), "argnums counts the arguments from 0");
-    }
+    argnum_judged(C, "grad", which, a, node);
     if (type_is_any(g))
         return T_ANY;
     if (g->kind == TY_STR || g->kind == TY_BOOL || g->kind == TY_NONE || (g->kind == TY_INT && AST_IS(value_of(a->at[which].node), Int)) ||
@@ -311,13 +318,17 @@ static const Type *call_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
 /* All derivatives of f at one tensor: the result's axes, then the argument's (twice for a hessian). */
 static const Type *call_jacobian(Check *C, const Type *t, CallArgs *a, Ast *node, int times)
 {
-    const Type *r = call_type(C, t->ref, a, node), *x = a->n && !a->at[0].name ? a->at[0].type : T_ANY;
+    bool given = t->value >> GIVEN & 1, several = t->value >> ARGNUMS & 15, aux = t->value >> AUX & 1;
+    int which = (int)(t->value >> ARGNUM) & 255;
+    const Type *r = call_type(C, t->ref, a, node), *x = a->n > which && !a->at[which].name ? a->at[which].type : T_ANY;
     TType j;
 
-    if (times == 2 && !is_scalar(C, r, node))
+    if (given && !several)
+        argnum_judged(C, times == 2 ? "hessian" : "the jacobian", which, a, node);
+    if (aux || (times == 2 && !is_scalar(C, r, node)))
         return T_ANY;
-    if (type_is_any(r) || type_is_any(x) || r->kind != TY_TENSOR || x->kind != TY_TENSOR || r->tensor->rank == RANK_UNKNOWN ||
-        x->tensor->rank == RANK_UNKNOWN || r->tensor->rank + times * x->tensor->rank > 15 || a->n != 1)
+    if (several || type_is_any(r) || type_is_any(x) || r->kind != TY_TENSOR || x->kind != TY_TENSOR || r->tensor->rank == RANK_UNKNOWN ||
+        x->tensor->rank == RANK_UNKNOWN || r->tensor->rank + times * x->tensor->rank > 15 || (a->n != 1 && !given))
         return T_ANY;
     j = *r->tensor;
     for (int i = 0; i < times; i++)
@@ -661,11 +672,12 @@ bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Ty
     }
     if (which != TRANSFORM_SCAN && applied_at_once(C, name, a, node))
         return true;
-    if ((which == TRANSFORM_GRAD || which == TRANSFORM_VALUE_AND_GRAD) && !grad_options(a, at, &value))
+    if ((which == TRANSFORM_GRAD || which == TRANSFORM_VALUE_AND_GRAD || which == TRANSFORM_JACOBIAN || which == TRANSFORM_HESSIAN) &&
+        !grad_options(a, at, &value))
         return true;
     if (which == TRANSFORM_VMAP && !vmap_options(a, at, &value))
         return true;
-    if ((which == TRANSFORM_SCAN || which == TRANSFORM_JACOBIAN || which == TRANSFORM_HESSIAN) && a->n > at)
+    if (which == TRANSFORM_SCAN && a->n > at)
         return true;
     *out = which == TRANSFORM_SAME && f ? f : type_transform(value, f);
     return true;
