@@ -337,7 +337,8 @@ static bool folds_sequence(const Fn *f, const CallArgs *a)
 {
     const Type *first = a->n > 1 && !a->at[0].name && !a->at[1].name ? a->at[0].type : T_ANY;
 
-    return f->name && !strcmp(f->name->text, "reduce") && f->around->home->library && !type_is_any(first) && (first->kind == TY_FUNC || first->kind == TY_NATIVE);
+    return f->name && !strcmp(f->name->text, "reduce") && f->around->home->library && !type_is_any(first) &&
+           (first->kind == TY_FUNC || first->kind == TY_NATIVE);
 }
 
 const Type *call_type(Check *C, const Type *f, CallArgs *a, Ast *node)

@@ -24,6 +24,24 @@ const Type *rule_same(TCall *c)
     return x ? type_tensor(x) : T_ANY;
 }
 
+/* clip: of the shape that x has with its bounds, where these are tensors. */
+const Type *rule_clip(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0);
+    const Type *r = x ? type_tensor(x) : T_ANY;
+    const Attr none = attr_default();
+
+    for (int i = 1; x && i < c->n; i++) {
+        const Type *bound = c->at[i].type;
+        if (type_is_any(bound) || bound->kind != TY_TENSOR)
+            continue;
+        r = tensor_infer(c->C, OP_maximum, &none, (TType[]){*r->tensor, *bound->tensor}, 2, c->node);
+        if (type_is_any(r) || r->kind != TY_TENSOR)
+            return T_ANY;
+    }
+    return r;
+}
+
 /* stop_gradient: the same, of trees of tensors too. */
 const Type *rule_same_tree(TCall *c)
 {
