@@ -320,8 +320,8 @@ static const Type *not_joined(const Type *list)
 /* A module, a function or nothing, in place of the tensor that a function is about. false: reported. */
 static bool about_tensor(TCall *c)
 {
-    static RuleFn *const about[] = {rule_elementwise, rule_same, rule_clip, rule_same_axis, rule_linear, rule_lookup, rule_conv, rule_reshape, rule_by_name,
-                                    rule_like, rule_concat, rule_stack};
+    static RuleFn *const about[] = {rule_elementwise, rule_same, rule_clip, rule_same_axis, rule_linear, rule_lookup, rule_conv, rule_reshape,
+                                    rule_by_name, rule_like, rule_concat, rule_stack};
     const Type *t = c->n && !c->at[0].name && !c->at[0].stars ? c->at[0].type : T_ANY;
     bool lists = c->rule->fn == rule_concat || c->rule->fn == rule_stack;
     char text[160];
