@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -518,6 +519,63 @@ void gpu_assemble_text(const GpuDevice *g, StrBuf *ptx, StrBuf *cubin)
         t.made.cubin = (StrBuf){0};
     }
     gpu_assembly_done(&t.made);
+}
+
+/* ---- meanwhile ---- */
+
+struct GpuMaking { Text t; Job j; StrBuf ptx; pthread_t thread; bool runs; };
+
+static _Atomic int makings;
+
+int gpu_makings(void) { return makings; }
+
+static void *make_meanwhile(void *arg)
+{
+    GpuMaking *m = arg;
+
+    cuda_aside(assemble_aside, &m->j);
+    makings--;
+    return NULL;
+}
+
+GpuMaking *gpu_making_begin(const GpuDevice *g, const char *ptx, size_t n)
+{
+    GpuMaking *m = tsr_calloc(sizeof *m);
+
+    sb_write(&m->ptx, ptx, n);
+    if (text_begin(g, &m->ptx, &m->t)) {
+        m->j = (Job){.ptx = sb_str(&m->ptx), .n = n, .arch = m->t.arch, .out = &m->t.made};
+        makings += !m->t.known;
+        m->runs = !m->t.known && !pthread_create(&m->thread, NULL, make_meanwhile, m);
+        makings -= !m->t.known && !m->runs;
+        if (m->runs || m->t.known)
+            return m;
+    }
+    gpu_making_end(m, NULL);
+    return NULL;
+}
+
+bool gpu_making_end(GpuMaking *m, StrBuf *cubin)
+{
+    bool ok = m->t.known;
+
+    if (m->runs) {
+        pthread_join(m->thread, NULL);
+        ok = m->j.ok;
+        if (ok) {
+            read_log(&m->t.made, sb_str(&m->j.said));
+            keep(m->t.key, &m->t.made);
+        }
+        sb_done(&m->j.said);
+    }
+    if (cubin && ok) {
+        *cubin = m->t.made.cubin;
+        m->t.made.cubin = (StrBuf){0};
+    }
+    gpu_assembly_done(&m->t.made);
+    sb_done(&m->ptx);
+    tsr_free(m);
+    return ok;
 }
 
 void gpu_assembly_done(GpuAssembly *a)

@@ -113,12 +113,17 @@ static bool may_copy(GpuDevice *g)
     return !g->state->capturing || fault(FAULT_RUN, "E0746: gpu:%d: bytes go between the host and the GPU while a graph is captured", g->index);
 }
 
+bool gpu_upload_now(GpuDevice *g, CUdeviceptr to, const void *from, size_t bytes)
+{
+    return !bytes || (make(&g->state->up) ? upload(g, to, from, bytes) : upload_slowly(g, to, from, bytes));
+}
+
 bool gpu_upload(GpuDevice *g, CUdeviceptr to, const void *from, size_t bytes)
 {
     bool ok;
 
     gpu_lock();
-    ok = gpu_enter(g) && may_copy(g) && (!bytes || (make(&g->state->up) ? upload(g, to, from, bytes) : upload_slowly(g, to, from, bytes)));
+    ok = gpu_upload_later(g, to, from, bytes) || (gpu_enter(g) && may_copy(g) && gpu_upload_now(g, to, from, bytes));
     gpu_unlock();
     return ok;
 }
@@ -220,6 +225,11 @@ bool gpu_copy(GpuDevice *to_gpu, CUdeviceptr to, GpuDevice *g, CUdeviceptr from,
     return ok;
 }
 
+bool gpu_fill_now(GpuDevice *g, CUdeviceptr at, int byte, size_t bytes)
+{
+    return gpu_check(g, cu.MemsetD8Async(at, (unsigned char)byte, bytes, g->state->stream[GPU_MAIN]), "cuMemsetD8Async");
+}
+
 bool gpu_fill(GpuDevice *g, CUdeviceptr at, int byte, size_t bytes)
 {
     bool ok;
@@ -227,7 +237,7 @@ bool gpu_fill(GpuDevice *g, CUdeviceptr at, int byte, size_t bytes)
     gpu_lock();
     if (gpu_notes)
         gpu_notes->fill(g, at, byte, bytes);
-    ok = !bytes || (gpu_enter(g) && gpu_check(g, cu.MemsetD8Async(at, (unsigned char)byte, bytes, g->state->stream[GPU_MAIN]), "cuMemsetD8Async"));
+    ok = !bytes || gpu_fill_later(g, at, byte, bytes) || (gpu_enter(g) && gpu_fill_now(g, at, byte, bytes));
     gpu_unlock();
     return ok;
 }

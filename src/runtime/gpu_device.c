@@ -175,7 +175,9 @@ static bool start(GpuDevice *g)
     return false;
 }
 
-bool gpu_enter(GpuDevice *g)
+bool gpu_enter(GpuDevice *g) { return gpu_settle() && gpu_enter_beside(g); }
+
+bool gpu_enter_beside(GpuDevice *g)
 {
     if (!cuda_load())
         return fault(FAULT_RUN, "%s", cuda_reason());
@@ -199,7 +201,7 @@ GpuDevice *gpu_device(int index)
         return NULL;
     }
     gpu_lock();
-    ok = g->state ? gpu_enter(g) : cuda_load() ? start(g) : fault(FAULT_RUN, "%s", cuda_reason());
+    ok = g->state ? gpu_enter_beside(g) : cuda_load() ? start(g) : fault(FAULT_RUN, "%s", cuda_reason());
     gpu_unlock();
     return ok ? g : NULL;
 }
@@ -329,7 +331,7 @@ bool gpu_sync(GpuDevice *g)
 
 bool gpu_finish(void)
 {
-    bool ok = true;
+    bool ok = gpu_settle();
 
     for (int i = 0; i < ndevices && ok; i++) {
         const GpuState *s = device[i].state;

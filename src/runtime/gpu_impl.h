@@ -1,4 +1,5 @@
-/* gpu_impl.h - what the parts of the GPU's runtime share: gpu_device.c, gpu_pool.c, gpu_copy.c, gpu_launch.c, gpu_report.c. */
+/* gpu_impl.h - what the parts of the GPU's runtime share: gpu_device.c, gpu_pool.c, gpu_copy.c, gpu_launch.c, gpu_later.c,
+ * gpu_report.c. */
 #ifndef TSR_RUNTIME_GPU_IMPL_H
 #define TSR_RUNTIME_GPU_IMPL_H
 
@@ -60,5 +61,29 @@ typedef struct GpuState {
     bool lost;                          /* kernels went wrong: every call fails from now on */
     bool one_by_one;                    /* TESSERA_GPU_SYNC: wait behind each launch */
 } GpuState;
+
+/* As gpu_enter, but what waits goes on waiting (gpu_later.c): for what does not touch the device's memory. */
+bool gpu_enter_beside(GpuDevice *g);
+
+/* ---- code that is assembled meanwhile: gpu_assemble.c ---- */
+
+typedef struct GpuMaking GpuMaking;
+GpuMaking *gpu_making_begin(const GpuDevice *g, const char *ptx, size_t n);     /* by a thread of its own; NULL: that is not possible */
+bool gpu_making_end(GpuMaking *m, StrBuf *cubin);       /* waits; false: it is not taken. m is gone */
+int gpu_makings(void);                  /* how many threads are at it */
+
+/* ---- what waits for such code: gpu_later.c ---- */
+
+struct GpuFunction;
+struct GpuLaunch;
+bool gpu_settle(void);                  /* does all that waits; false: a fault of a part of it */
+/* They wait, if anything does, or if the function has no code yet. false: they are to be done now. */
+bool gpu_launch_later(struct GpuFunction *f, const struct GpuLaunch *l, bool ready);
+bool gpu_upload_later(GpuDevice *g, CUdeviceptr to, const void *from, size_t bytes);
+bool gpu_fill_later(GpuDevice *g, CUdeviceptr at, int byte, size_t bytes);
+/* What they are done by, then. */
+bool gpu_launch_now(struct GpuFunction *f, const struct GpuLaunch *l);
+bool gpu_upload_now(GpuDevice *g, CUdeviceptr to, const void *from, size_t bytes);
+bool gpu_fill_now(GpuDevice *g, CUdeviceptr at, int byte, size_t bytes);
 
 #endif

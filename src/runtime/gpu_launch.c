@@ -23,7 +23,9 @@ struct GpuFunction {
 
 struct GpuModule {
     GpuDevice *g;
-    CUmodule m;
+    CUmodule m;                 /* NULL: not loaded yet */
+    GpuMaking *making;          /* its code, until it is loaded; NULL: it is */
+    StrBuf text;                /* what that is made of */
     GpuFunction *functions;
 };
 
@@ -90,6 +92,42 @@ GpuModule *gpu_module_load(GpuDevice *g, const void *image, size_t n)
     return NULL;
 }
 
+GpuModule *gpu_module_begin(GpuDevice *g, const void *image, size_t n)
+{
+    GpuModule *m = NULL;
+    GpuMaking *making = NULL;
+
+    gpu_lock();
+    if (g->sm && is_ptx(image, n) && !g->state->capturing && !g->state->one_by_one && (making = gpu_making_begin(g, image, n))) {
+        m = tsr_calloc(sizeof *m);
+        m->g = g;
+        m->making = making;
+        sb_write(&m->text, image, n);
+    }
+    gpu_unlock();
+    return m ? m : gpu_module_load(g, image, n);
+}
+
+/* Loaded, when its code is there; of a text that the assembler did not take the driver says what is wrong. */
+static bool finish(GpuModule *m)
+{
+    StrBuf cubin = {0};
+    bool ok = !m->making || gpu_making_end(m->making, &cubin);
+
+    if (m->making)
+        ok = gpu_enter_beside(m->g) && load(m, ok ? cubin.s : sb_str(&m->text));
+    m->making = NULL;
+    sb_done(&m->text);
+    sb_done(&cubin);
+    return ok && (m->m || fault(FAULT_RUN, "E0746: gpu:%d: a module could not be loaded", m->g->index));
+}
+
+/* Has the function its handle? */
+static bool ready(GpuFunction *f)
+{
+    return f->f || (finish(f->module) && gpu_check(f->module->g, cu.ModuleGetFunction(&f->f, f->module->m, f->name), "cuModuleGetFunction"));
+}
+
 static GpuFunction *known(const GpuModule *m, const char *name)
 {
     GpuFunction *f = m->functions;
@@ -106,7 +144,7 @@ GpuFunction *gpu_module_function(GpuModule *m, const char *name)
 
     gpu_lock();
     f = known(m, name);
-    if (!f && gpu_enter(m->g) && gpu_check(m->g, cu.ModuleGetFunction(&handle, m->m, name), "cuModuleGetFunction")) {
+    if (!f && (m->making || (gpu_enter_beside(m->g) && gpu_check(m->g, cu.ModuleGetFunction(&handle, m->m, name), "cuModuleGetFunction")))) {
         f = tsr_calloc(sizeof *f + strlen(name) + 1);
         f->module = m;
         f->f = handle;
@@ -181,13 +219,20 @@ static bool launch(GpuFunction *f, const GpuLaunch *l)
 
 static int64_t launches;                /* under the lock */
 
+bool gpu_launch_now(GpuFunction *f, const GpuLaunch *l)
+{
+    bool ok = gpu_enter_beside(f->module->g) && ready(f) && launch(f, l);
+
+    launches += ok && !f->module->g->state->capturing;
+    return ok;
+}
+
 bool gpu_launch(GpuFunction *f, const GpuLaunch *l)
 {
     bool ok;
 
     gpu_lock();
-    ok = gpu_enter(f->module->g) && launch(f, l);
-    launches += ok && !f->module->g->state->capturing;
+    ok = (!f->module->g->state->capturing && gpu_launch_later(f, l, f->f != NULL)) || (gpu_settle() && gpu_launch_now(f, l));
     gpu_unlock();
     return ok;
 }
@@ -211,7 +256,7 @@ bool gpu_max_clusters(GpuFunction *f, const GpuLaunch *l, int *clusters)
     bool ok;
 
     gpu_lock();
-    ok = gpu_enter(f->module->g) && allow(f, l->shared, size_of(l->cluster[0]) * size_of(l->cluster[1]) * size_of(l->cluster[2])) &&
+    ok = gpu_enter(f->module->g) && ready(f) && allow(f, l->shared, size_of(l->cluster[0]) * size_of(l->cluster[1]) * size_of(l->cluster[2])) &&
          gpu_check(f->module->g, cu.OccupancyMaxActiveClusters(clusters, f->f, &c), "cuOccupancyMaxActiveClusters");
     gpu_unlock();
     return ok;

@@ -51,6 +51,11 @@ typedef struct GpuModule GpuModule;
 typedef struct GpuFunction GpuFunction;
 
 GpuModule *gpu_module_load(GpuDevice *g, const void *image, size_t n);      /* PTX (a text), a cubin, an object of the tests */
+/*
+ * The same, but a text may be assembled meanwhile: launches of its functions, and what is asked of the device behind them, wait for it
+ * then.  What is wrong with it is a fault of a later call.
+ */
+GpuModule *gpu_module_begin(GpuDevice *g, const void *image, size_t n);
 GpuFunction *gpu_module_function(GpuModule *m, const char *name);           /* owned by the module; NULL: a fault */
 
 struct GpuLaunch;

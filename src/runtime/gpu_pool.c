@@ -438,7 +438,7 @@ CUdeviceptr gpu_alloc(GpuDevice *g, size_t bytes)
     gpu_lock();
     if (bytes > PTRDIFF_MAX / 2)
         say_full(g, bytes);
-    else if (gpu_enter(g) && (b = obtain(g, n, bytes)))
+    else if (gpu_enter_beside(g) && (b = obtain(g, n, bytes)))
         at = take(p, b, n);
     gpu_unlock();
     return at;

@@ -97,7 +97,7 @@ static GpuFunction *function_of(FarCode *c, GpuDevice *g)
 
     if (g->index >= FAR_GPUS)
         return NULL;
-    if (!c->function[g->index] && (m = gpu_module_load(g, sb_str(&c->image), c->image.n)))
+    if (!c->function[g->index] && (m = gpu_module_begin(g, sb_str(&c->image), c->image.n)))
         c->function[g->index] = gpu_module_function(m, "kernel");
     return c->function[g->index];
 }
