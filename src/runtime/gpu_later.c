@@ -3,12 +3,11 @@
  *
  * An assembler takes 30 ms for the smallest kernel, most of it to start.  A program that begins with many of them, one after the other, as
  * one that makes the weights of a model does, would wait for each.  So a module's text may be assembled by a thread of its own
- * (gpu_module_begin), and the launches of its functions wait in a list, and with them all launches, fills and small copies to the device that come
- * behind.  So the order on the device is that of the calls.
+ * (gpu_module_begin).  The launches of its functions wait in a list, and with them all launches, fills and small copies to the device
+ * that come behind, so that the order on the device is that of the calls.
  *
- * The list is gone through, waiting for the code of each launch, as soon as anything else is asked of a device (gpu_enter), no thread is at work, or it has
- * become long.
- * Memory may be taken meanwhile: what is given back is taken by work behind.
+ * The list is gone through, waiting for the code of each launch, as soon as anything else is asked of a device (gpu_enter), no thread is
+ * at work, or it has become long.  Memory may be taken meanwhile: what is given back is taken by work behind.
  */
 #include "runtime/gpu_impl.h"
 #include "runtime/gpu_launch.h"

@@ -196,7 +196,45 @@ y = x.to("cpu")
             raise Fail(f"{how}: exit code {p.returncode}: {p.stdout}{p.stderr}")
 
 
+# An assembler that gives its text back once three of it are at work.
+SLOW = """#!/bin/sh
+touch "$FOLDER/begun.$$"
+n=0
+until [ $(ls "$FOLDER" | grep -c begun) -ge 3 ]; do
+    n=$((n + 1)); [ $n -gt 300 ] && { touch "$FOLDER/alone"; exit 1; }
+    sleep 0.1
+done
+for word; do case $last in -o) out=$word;; esac; case $word in *.ptx) text=$word;; esac; last=$word; done
+cp "$text" "$out"
+"""
+
+SMALL = """with device("gpu:0"):
+    a = ones((3, 5))
+    b = [a + 1.0, exp(a), a.sum(), tanh(a) * 2.0, a.to(f64), zeros((200, 200)) + 1.0, a > 0.0]
+for x in b:
+    c = x.tolist()
+"""
+
+
+def assembled_meanwhile(ctx):
+    """Small kernels one after the other wait for no assembler: theirs work side by side, and what is asked of the device is done all the same."""
+    counted = []
+    for sync in ("", "1"):
+        with tempfile.TemporaryDirectory() as d:
+            script, log = pathlib.Path(d) / "ptxas", pathlib.Path(d) / "log"
+            script.write_text(SLOW if not sync else SLOW.replace("-ge 3", "-ge 1"))
+            script.chmod(0o755)
+            more = {"TESSERA_PTXAS": str(script), "FOLDER": d, "TESSERA_GPU_SYNC": sync, "TESSERA_CACHE": "", "FAKE_CUDA_LOG": str(log)}
+            p = run(ctx, "run", text=SMALL, how="chip=90,memory=500", env=more)
+            if p.returncode or p.stderr or (pathlib.Path(d) / "alone").exists():
+                raise Fail(p.stderr or "one waits for another")
+            counted.append({k: int(v) for k, v in map(str.split, log.read_text().splitlines()) if k in ("launch", "upload", "fill", "module", "used", "download")})
+    if counted[0] != counted[1] or counted[0]["module"] < 5 or counted[0]["launch"] < 7:
+        raise Fail(f"waiting for nothing {counted[0]}, for each launch {counted[1]}")
+
+
 def tests(ctx):
+    yield Test("gpu/assembled_meanwhile", lambda: assembled_meanwhile(ctx))
     yield Test("gpu/opened_when_asked", lambda: opened_when_asked(ctx))
     yield Test("gpu/copies_once", lambda: copies_once(ctx))
     yield Test("gpu/parts", lambda: parts(ctx))
