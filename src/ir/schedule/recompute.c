@@ -11,9 +11,6 @@
  * bytes.  Among equal cuts the one nearest to the uses is taken, which
  * recomputes least.
  *
- * What a product reads is in memory: done again, it is written again.  So of such values some are kept after all, those with the longest
- * formulas, as long as they take no more than an eighth of what the cut keeps.  Of GPT-2's layers two in three keep their GELU.
- *
  * Sizes are open here; each variable counts as GUESS, so that the result is a
  * property of the graph and not of a call.  A chain that would only move the
  * fullest point elsewhere is left alone: the graph counts only if it then holds less.
@@ -49,7 +46,6 @@ typedef struct Thin {
     bool *met;                  /* place -> is it in the network? */
     int *level, *cursor, *queue;
     bool *late;                 /* vertex -> can it reach the sink? */
-    bool *kept;                 /* place -> would it be computed again, and is kept since a product reads it? */
     Node **again;               /* place -> its copy in the second half */
 } Thin;
 
@@ -199,7 +195,6 @@ static void build(Thin *t)
     memset(t->head, -1, sizeof *t->head * vertices);
     t->met = tsr_calloc(vertices);
     t->late = tsr_calloc(vertices);
-    t->kept = tsr_calloc((size_t)t->n + 1);
     t->level = tsr_alloc(sizeof *t->level * vertices);
     t->cursor = tsr_alloc(sizeof *t->cursor * vertices);
     t->queue = tsr_alloc(sizeof *t->queue * vertices);
@@ -301,79 +296,10 @@ static void find_late(Thin *t)
     }
 }
 
-/* ---- what products read ---- */
+/* ---- the new graph ---- */
 
 /* Is the value computed again behind the point? */
-static bool is_again(const Thin *t, int p) { return p <= t->point && t->met[p] && t->late[2 * p] && !t->kept[p]; }
-
-/* The places whose values, or views of them, products of the second half read, and which are computed again for that. */
-static void find_read(const Thin *t, bool *read)
-{
-    for (int p = t->near + 1; p < t->n; p++) {
-        const Node *x = t->at[p];
-        if (x->op >= OP_COUNT || op_info[x->op].family != FAM_CONTRACT)
-            continue;
-        for (int i = 0; i < x->nin; i++) {
-            int q = t->base[t->place[x->in[i].node->id]];
-            read[q] |= is_again(t, q);
-        }
-    }
-}
-
-/* What it costs an element to compute the value again; seen: a mark for each place, all clear, before and after. */
-static int again_cost(Thin *t, int first, bool *seen)
-{
-    int met = 0, cost = 0, *todo = t->queue;
-
-    todo[met++] = first;
-    seen[first] = true;
-    for (int at = 0; at < met; at++) {
-        int p = todo[at];
-        const Node *x = t->at[p];
-        cost += is_view(x) || t->bytes[p] < t->bytes[first] ? 0 : schedule_op_cost(x);
-        for (int i = 0; i < x->nin; i++) {
-            int q = t->place[x->in[i].node->id];
-            if (!seen[q] && is_again(t, q)) {
-                seen[q] = true;
-                todo[met++] = q;
-            }
-        }
-    }
-    while (met)
-        seen[todo[--met]] = false;
-    return cost;
-}
-
-/* The dearest of those that fit: of equal ones the last, which the second half is done with first. -1: there is none. */
-static int dearest(const Thin *t, const int *cost, int64_t room)
-{
-    int best = -1;
-
-    for (int p = 0; p <= t->point; p++)
-        if (cost[p] > 0 && !t->kept[p] && t->bytes[p] <= room && (best < 0 || cost[p] >= cost[best]))
-            best = p;
-    return best;
-}
-
-/* As many bytes as there is room for. */
-static void keep_some(Thin *t, int64_t room)
-{
-    bool *read = tsr_calloc((size_t)t->n + 1), *seen = tsr_calloc((size_t)t->n + 1);
-    int *cost = tsr_calloc(sizeof *cost * ((size_t)t->n + 1));
-
-    find_read(t, read);
-    for (int p = 0; p <= t->point; p++)
-        cost[p] = read[p] ? again_cost(t, p, seen) : 0;
-    for (int p; (p = dearest(t, cost, room)) >= 0;) {
-        t->kept[p] = true;
-        room -= t->bytes[p];
-    }
-    tsr_free(cost);
-    tsr_free(seen);
-    tsr_free(read);
-}
-
-/* ---- the new graph ---- */
+static bool is_again(const Thin *t, int p) { return p <= t->point && t->met[p] && t->late[2 * p]; }
 
 /* The copy of a node, before `before`; its operands' copies are there. */
 static Node *copy_one(Thin *t, const Node *x, Node *before)
@@ -436,7 +362,6 @@ static void thin_done(Thin *t)
     tsr_free(t->head);
     tsr_free(t->met);
     tsr_free(t->late);
-    tsr_free(t->kept);
     tsr_free(t->level);
     tsr_free(t->cursor);
     tsr_free(t->queue);
@@ -468,18 +393,10 @@ static int find_near(const Thin *t)
 
 static bool is_less(int64_t bytes, int64_t than) { return bytes < than - than / 8; }
 
-/* What may be kept besides, so that it is still less. */
-static int64_t room_of(int64_t cut, int64_t before)
-{
-    int64_t eighth = cut / 8, most = before - before / 8 - 1 - cut;
-
-    return eighth < most ? eighth : most;
-}
-
 Graph *schedule_recompute(const Graph *g)
 {
     Thin t = {0};
-    int64_t before, cut;
+    int64_t before;
     bool better;
 
     if (!pass_runs("recompute"))
@@ -489,11 +406,9 @@ Graph *schedule_recompute(const Graph *g)
     before = fullest(&t, &t.point);
     t.near = find_near(&t);
     build(&t);
-    cut = fill(&t);
-    better = is_less(cut, before);
+    better = is_less(fill(&t), before);
     if (better) {
         find_late(&t);
-        keep_some(&t, room_of(cut, before));
         rewrite(&t);
         better = is_less(schedule_waiting(t.g), before);
     }
