@@ -60,13 +60,17 @@ struct Graph {
 
 extern void (*graph_code_free)(struct FusedCode *code);      /* set by whoever compiles; called when the graph dies */
 
+/* Graphs are counted: what returns a Graph * gives a reference, unless it says so otherwise. Attributes and types that are passed are copied. */
 Graph *graph_new(Sym name);
-Graph *graph_ref(Graph *g);
-void graph_unref(Graph *g);
-GValue graph_param(Graph *g, const TType *t);
-/* Append an op. NULL: types do not fit, *err says why. Pure nodes may be an existing equal one. */
+Graph *graph_ref(Graph *g);                                 /* g once more; NULL is none */
+void graph_unref(Graph *g);                                 /* the last one frees the nodes, and drops their regions and constants */
+GValue graph_param(Graph *g, const TType *t);               /* one more parameter, behind the others */
+/*
+ * Append an op.  NULL: types do not fit, *err and *code say why, as op_infer (ir/core/op.h) does.  A pure node may be an equal one that
+ * the graph has already.  a: NULL for what needs none.
+ */
 Node *graph_add(Graph *g, OpId op, const Attr *a, const GValue *in, int nin, Span span, StrBuf *err, int *code);
-void graph_result(Graph *g, GValue v);
+void graph_result(Graph *g, GValue v);                      /* one more result, behind the others: a use of v */
 static inline const TType *gvalue_type(GValue v) { return &v.node->type[v.index]; }
 /* The place in order of each node, by id, and how many there are; at: NULL, or for the nodes by place. Both are the caller's to free. */
 int *graph_places(const Graph *g, Node ***at, int *n);
@@ -88,7 +92,7 @@ void graph_set_attr(Graph *g, Node *n, const Attr *a);      /* the node's attrib
 void graph_use(GValue *at, GValue v);                       /* an operand or a result of a graph becomes another value */
 void graph_unlink(Graph *g, Node *n);                       /* an unused node leaves the graph */
 int graph_max_results(OpId op, const Attr *a);              /* room that op_infer and op_apply need for results */
-void graph_move_before(Graph *g, Node *n, Node *before);
+void graph_move_before(Graph *g, Node *n, Node *before);    /* in the order of nodes; the caller sees to operands and tokens */
 Node *graph_find_or_file(Graph *g, Node *n);                /* an equal pure node filed before, else NULL and n is filed */
 bool ttype_fits(const TType *have, const TType *want);      /* same dtype, rank, and sizes that may be equal */
 /* The same for a written result type; the size of nonzero's result is a new unknown each time it is typed. */
@@ -99,14 +103,14 @@ void graph_init(void);                                      /* registers typing 
 bool graph_takes(Graph *g, struct Tensor *const *in);
 void graph_print_conds(const Graph *g, StrBuf *out);        /* " where S >= 1, T == 2*S"; nothing without conditions */
 
-/* Text: graph_print and graph_parse are inverses; verify names the first broken rule. */
+/* Text: graph_print and graph_parse are inverses.  NULL, and false of graph_verify: *err says what is wrong first. */
 void graph_print(const Graph *g, StrBuf *out);
 /* And behind each node, as a comment, the line of the program it is from.  level: "graph", or "schedule" of a graph with `fused` nodes. */
 void graph_print_placed(const Graph *g, const char *level, StrBuf *out);
 Graph *graph_parse(const char *text, size_t len, StrBuf *err);
 bool graph_verify(const Graph *g, StrBuf *err);
 
-/* Passes, in pass.def: true when something changed. */
+/* Passes, as pass.def says what each is for: true when something changed.  Graphs are valid before and after. */
 typedef bool (*GraphPass)(Graph *g);
 bool graph_fold(Graph *g);
 bool graph_cse(Graph *g);
@@ -122,7 +126,7 @@ bool graph_pass_run(const PassInfo *p, Graph *g);          /* unless it is switc
 extern const PassIr graph_ir;                               /* for pass_done */
 const PassInfo *graph_pass_find(const char *name);          /* NULL: there is none */
 void graph_optimise(Graph *g);                              /* all that staging runs */
-Graph *graph_clone(const Graph *g);
+Graph *graph_clone(const Graph *g);                         /* nodes of its own; regions and constants are shared */
 /* A copy with every size d, in regions too, replaced by size(st, d). */
 Graph *graph_resize(const Graph *g, Dim (*size)(void *st, Dim d), void *st);
 
