@@ -5,6 +5,7 @@
  */
 #include "frontend/kernel/oper.h"
 
+#include "frontend/tensor/custom.h"
 #include "frontend/tensor/tensor_ops.h"
 
 #include <limits.h>
@@ -328,6 +329,9 @@ static KVal call_object(Body *B, Value f, const KVal *arg, const Sym *names, int
         }
         return kb_inline(B, (FuncObj *)((BoundObj *)f.o)->func.o, all, name, n + 1, at);
     }
+    fn = custom_function(f);                            /* its rule is the host's: a kernel has the function */
+    if (fn.tag == V_FUNC)
+        return kb_inline(B, (FuncObj *)fn.o, arg, names, n, at);
     fn = f.tag == V_INSTANCE ? value_getattr_opt(B->I, f, sym("fn")) : VERR;
     if (fn.tag == V_FUNC) {
         KVal keep = kb_static(B, fn);
@@ -350,7 +354,7 @@ static KVal kb_call_value(Body *B, KVal f, const KVal *arg, const Sym *names, in
     case V_CLASS: return call_class(B, f.v, arg, names, n);
     case V_FUNC: return kb_inline(B, (FuncObj *)f.v.o, arg, names, n, at);
     case V_DTYPE: return n == 1 ? kb_cast(B, arg[0], as_dtype(f.v)->dtype) : kb_fail(B, "a dtype takes one value");
-    case V_BOUND: case V_INSTANCE: return call_object(B, f.v, arg, names, n, at);
+    case V_BOUND: case V_INSTANCE: case V_NATIVEOBJ: return call_object(B, f.v, arg, names, n, at);
     default: return all_static(arg, n) ? call_host(B, f.v, arg, names, n) : kb_fail(B, "this is not called with values of a kernel");
     }
 }

@@ -466,6 +466,13 @@ static Value custom_getattr(Interp *I, void *self, Sym name)
 static const NativeType vjp_type = {.name = "custom_vjp", .free = custom_free, .call = custom_call, .getattr = custom_getattr, .binds = true};
 static const NativeType jvp_type = {.name = "custom_jvp", .free = custom_free, .call = custom_call, .getattr = custom_getattr, .binds = true};
 
+Value custom_function(Value v)
+{
+    const NativeType *t = v.tag == V_NATIVEOBJ ? ((NativeInst *)v.o)->type : NULL;
+
+    return t && (t == &vjp_type || t == &jvp_type) ? ((Custom *)v.o)->f : VERR;
+}
+
 static Value make(Interp *I, Value f, bool forward, uint64_t apart)
 {
     if (is_given(f) && !value_is_callable(f))
