@@ -187,7 +187,7 @@ static Edges reach(WindowKind *k, const Image *x, const Image *y)
 /* As run_places, of convolutions with as many groups as channels; the kernel's outputs are its channels. */
 static int run_channels(const FarConv *v, Image x, Image w, const Image *y)
 {
-    enum { TAPS = 64, WIDE = 64, LEAST = 8, ELEMENTS = 4096, LINES = 4 };
+    enum { TAPS = 64, WIDE = 64, LEAST = 8, ELEMENTS = 2048, LINES = 4 };
     int64_t sizes[W_SIZES];
     WindowKind k;
     Edges e;
@@ -196,8 +196,8 @@ static int run_channels(const FarConv *v, Image x, Image w, const Image *y)
     if (kind_of(v, false, &k) && k.taps[0] * k.taps[1] <= TAPS) {
         k.by_channel = true;
         turn_back(&w, &k);
-        for (k.block[1] = WIDE; k.block[1] > LEAST && k.block[1] / 2 >= y->extent[CHANNEL]; k.block[1] /= 2)
-            ;
+        for (k.block[1] = WIDE; k.block[1] > LEAST && y->extent[CHANNEL] % k.block[1]; k.block[1] /= 2)
+            ;                                   /* blocks of channels that are whole are loaded without a look at each */
         k.box[0] = 1;
         for (k.box[1] = LINES; k.box[1] > 1 && k.box[1] / 2 >= y->extent[LINE]; k.box[1] /= 2)
             ;
