@@ -366,20 +366,28 @@ static const char gather_load[] =
 
 enum { GATHER_LANE = 4, GATHER_LANES = 256 };
 
-static FarKernel *gather_kernel(const char *bits, int64_t block, int ratio)
+/* Of words of so many bytes. */
+static FarKernel *gather_kernel(int bytes, bool single, int ratio)
 {
+    const struct { char name[8]; int32_t bytes, single, ratio; } what = {"gather", bytes, single, ratio};
+    const char *bits = unsigned_of(bytes);
+    uint64_t key = far_key(&what, sizeof what);
+    FarKernel *f = far_known(key);
     StrBuf text = {0};
-    FarKernel *f;
 
-    if (block == 1)
-        return far_kernel_of(gather_one, bits, bits, GATHER_LANES, GATHER_LANES, GATHER_LANES, GATHER_LANES, bits, GATHER_LANES, GATHER_LANES);
-    sb_printf(&text, gather_head, bits, bits, GATHER_LANE * GATHER_LANES, GATHER_LANE * GATHER_LANES, ratio);
-    for (int k = 0; k < GATHER_LANE; k++)
-        sb_printf(&text, gather_load, k, k * GATHER_LANES, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, bits, k);
-    for (int k = 0; k < GATHER_LANE; k++)
-        sb_printf(&text, "  store %%y[%%q%d], %%x%d {drop=1}\n", k, k);
-    sb_puts(&text, "}\n");
-    f = far_kernel(sb_str(&text));
+    if (f)
+        return f;
+    if (single) {
+        sb_printf(&text, gather_one, bits, bits, GATHER_LANES, GATHER_LANES, GATHER_LANES, GATHER_LANES, bits, GATHER_LANES, GATHER_LANES);
+    } else {
+        sb_printf(&text, gather_head, bits, bits, GATHER_LANE * GATHER_LANES, GATHER_LANE * GATHER_LANES, ratio);
+        for (int k = 0; k < GATHER_LANE; k++)
+            sb_printf(&text, gather_load, k, k * GATHER_LANES, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, k, bits, k);
+        for (int k = 0; k < GATHER_LANE; k++)
+            sb_printf(&text, "  store %%y[%%q%d], %%x%d {drop=1}\n", k, k);
+        sb_puts(&text, "}\n");
+    }
+    f = far_read(key, sb_str(&text));
     sb_done(&text);
     return f;
 }
@@ -404,7 +412,7 @@ static bool gather(const Tensor *to, const Tensor *x, const FarPoints *p)
 {
     const char *bits = far_bits(to);
     int ratio = bits ? word_elements(x, to, p->block) : 1, device = device_of(to);
-    FarKernel *f = bits ? gather_kernel(unsigned_of(ratio * element_bytes(to)), p->block, ratio) : NULL;
+    FarKernel *f = bits ? gather_kernel(ratio * element_bytes(to), p->block == 1, ratio) : NULL;
     Tensor *places;
     TileArg arg[3];
     bool done = true;
