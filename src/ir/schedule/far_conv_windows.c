@@ -405,21 +405,6 @@ static bool fits(const FarConv *v, const Tensor *x)
     return is_for((int)x->store->device) && v->a->m <= 1 && (dt == DT_bf16 || dt == DT_f16);
 }
 
-/* Is it a product of matrices as they lie, one for each image, of places side by side? */
-static bool is_product(const FarConv *v, const Tensor *x)
-{
-    int64_t places = 1, step = 1;
-    bool plain = true;
-
-    for (int i = v->a->n - 1; i >= 0; i--) {
-        const ConvAxis *p = &v->axis[i];
-        plain = plain && p->taps == 1 && p->each == 1 && p->step == 1 && p->start == 0 && p->out == p->in && x->stride[2 + i] == step;
-        step *= x->shape[2 + i];
-        places *= p->out;
-    }
-    return plain && places * (dtype_info[x->dtype].sbits / 8) % 16 == 0 && x->shape[1] > 1 && x->stride[1] >= places;
-}
-
 /* The result of phases, or NULL. */
 static Tensor *all_phases(FarConv *v, const ConvSpread *d, Tensor *x, bool by_channel, bool spread)
 {
@@ -448,7 +433,7 @@ Tensor *far_windows(FarConv *v, const ConvSpread *d, Tensor *x)
     for (int i = 0; i < v->a->n; i++)
         spread = spread || d[i].spread != 1;
     by_kernel = !spread && is_by_kernel(v);
-    if (v->a->n > PLANE || !(by_channel ? !by_kernel : fits(v, x)) || (!by_kernel && is_product(v, x)))
+    if (v->a->n > PLANE || !(by_channel ? !by_kernel : fits(v, x)))
         return NULL;
     if (!by_kernel)
         return all_phases(v, d, x, by_channel, spread);
