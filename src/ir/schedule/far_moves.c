@@ -94,6 +94,18 @@ static Box joined(const FarPlace *to, const FarPlace *from, int rank, const int6
     "  %%" s "6: index = iadd %%" s "3, %%" s "4\n" \
     "  %%f" s ": index = iadd %%" s "5, %%" s "6\n"
 
+/* A group's part of a matrix, from place (x, b) of one side to (y, b) of the other. */
+#define BOX_PART(x, y, b) \
+    "  %%4: index = group {axis=1}\n" \
+    "  %%5: index = index {i=%d}\n" \
+    "  %%6: index = imul %%4, %%5\n" \
+    "  %%7: index = group {axis=2}\n" \
+    "  %%8: index = index {i=%d}\n" \
+    "  %%9: index = imul %%7, %%8\n" \
+    "  %%10: %s[%d, %d] = load %%x[%%" x ", %%" b ", %%6, %%9] {shape=(1, 1, %d, %d) drop=3}\n" \
+    "  store %%y[%%" y ", %%" b ", %%6, %%9], %%10 {drop=3}\n" \
+    "}\n"
+
 static const char box_text[] =
     "tessera.tile v1\n"
     "kernel @move(%%x: view %s[?, ?, %s, %s], %%y: view %s[?, ?, ?, %s]) sizes(a, b, m, n) grid(a*b, cdiv(m, %d), cdiv(n, %d)) {\n"
@@ -101,15 +113,7 @@ static const char box_text[] =
     "  %%1: index = size {name=\"b\"}\n"
     "  %%2: index = idiv %%0, %%1\n"
     "  %%3: index = imod %%0, %%1\n"
-    "  %%4: index = group {axis=1}\n"
-    "  %%5: index = index {i=%d}\n"
-    "  %%6: index = imul %%4, %%5\n"
-    "  %%7: index = group {axis=2}\n"
-    "  %%8: index = index {i=%d}\n"
-    "  %%9: index = imul %%7, %%8\n"
-    "  %%10: %s[%d, %d] = load %%x[%%2, %%3, %%6, %%9] {shape=(1, 1, %d, %d) drop=3}\n"
-    "  store %%y[%%2, %%3, %%6, %%9], %%10 {drop=3}\n"
-    "}\n";
+    BOX_PART("2", "2", "3");
 
 /*
  * The same with three axes more, in front: the first axis of the views goes by single elements, and a group works out where on it its part begins.
@@ -134,15 +138,7 @@ static const char far_box_text[] =
     "  %%l: index = idiv %%g3, %%sk\n"
     FAR_FROM("x")
     FAR_FROM("y")
-    "  %%4: index = group {axis=1}\n"
-    "  %%5: index = index {i=%d}\n"
-    "  %%6: index = imul %%4, %%5\n"
-    "  %%7: index = group {axis=2}\n"
-    "  %%8: index = index {i=%d}\n"
-    "  %%9: index = imul %%7, %%8\n"
-    "  %%10: %s[%d, %d] = load %%x[%%fx, %%b, %%6, %%9] {shape=(1, 1, %d, %d) drop=3}\n"
-    "  store %%y[%%fy, %%b, %%6, %%9], %%10 {drop=3}\n"
-    "}\n";
+    BOX_PART("fx", "fy", "b");
 
 /* The widest tile of which at most an eighth lies beyond n, else the one that wastes least. */
 static int fitting_width(int64_t n, int most)
