@@ -493,6 +493,8 @@ static void consumers(CpuCode *e)
     RoleGroups groups;
 
     role_keep_registers(e, roles_groups(r), false);
+    if (!r->chain)
+        role_make_table(e);
     r->set = i32_number(e, 0);
     r->others = llvm_slot(e->u, i32_type(e));
     r->turn = llvm_slot(e->u, i32_type(e));

@@ -79,6 +79,8 @@ typedef struct Roles {
     RoleBeside beside[BESIDE_MOST];
     int nbeside;
     int64_t beside_at;          /* in shared memory */
+    TileRef tabled, tabled_seed;        /* what is stored, if it is looked up (gpu_roles_table.c), and of what; nodes NULL: nothing is */
+    int64_t table;              /* in shared memory */
     bool reads_own;             /* does it load from what it stores to? */
     RoleRing ring;
     int64_t slots, shared;      /* in shared memory: where stored tiles pass through; all that is planned */
@@ -184,6 +186,16 @@ LLVMValueRef role_warp_row(CpuCode *e);         /* the first of this warp's in i
 /* Do registers of v go to memory, or into a product, two as a word? *v is what the registers are of, which may be what is yet to be converted. */
 bool role_packs(TileRef *v, DType dt);
 LLVMValueRef role_word(CpuCode *e, DType dt, bool pack, LLVMValueRef low, LLVMValueRef high);
+
+/* What a tile is a long formula of, a value of two bytes, where lanes have enough pieces of it; a node NULL: it is none. */
+TileRef role_seed(TileRef v, int span);
+LLVMValueRef role_formula(CpuCode *e, TileRef v, TileRef seed, LLVMValueRef x, int width);     /* v of elements x of the seed, all of them bits */
+
+/* ---- gpu_roles_table.c: formulas that are looked up ---- */
+int64_t roles_find_table(Roles *r);                     /* bytes of shared memory that it takes */
+void role_make_table(CpuCode *e);                       /* the consumers, before their first tile */
+/* Words of two bf16 each become those of their entries. An i1, the same in the warp: are all of them what the formula gives? */
+LLVMValueRef role_find_in_table(CpuCode *e, LLVMValueRef *word, int n);
 
 /* ---- gpu_roles_late.c: tiles that follow the sums ---- */
 void roles_find_late(const CpuCode *e, Roles *r);

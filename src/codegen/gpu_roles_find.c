@@ -461,10 +461,10 @@ int64_t role_lay(int64_t *all, int64_t bytes, int64_t align)
 static bool lay_out(const CpuCode *e, Roles *r)
 {
     int64_t round = r->o[0].bytes + r->o[1].bytes, slots = role_slots(r), rest, all = 0, given = roles_given_bytes(r);
-    int64_t beside = roles_find_beside(e, r);
+    int64_t beside = roles_find_beside(e, r), table = r->chain ? 0 : roles_find_table(r);
     int64_t asked = tile_schedule(e->k, "stages", 0);
 
-    rest = SHARED_MOST - SLOT_ALIGN - slots - given;
+    rest = SHARED_MOST - SLOT_ALIGN - slots - given - table;
     asked = asked > 0 && asked < STAGES_MOST ? asked : STAGES_MOST;
     if (rest / round < asked ? rest / round > (rest - beside) / round : (rest - beside) / round < asked)
         beside = r->nbeside = 0;                /* a stage is worth more */
@@ -480,6 +480,7 @@ static bool lay_out(const CpuCode *e, Roles *r)
         r->o[i].at = role_lay(&all, r->ring.stages * r->o[i].bytes, SLOT_ALIGN);
     r->slots = role_lay(&all, slots, SLOT_ALIGN);
     r->beside_at = role_lay(&all, beside, SLOT_ALIGN);
+    r->table = role_lay(&all, table, ROW_ALIGN);
     r->ring.barriers = role_lay(&all, 2 * 8 * (int64_t)r->ring.stages, 64);
     r->given_barriers = role_lay(&all, 16, 16);
     r->given = role_lay(&all, given, 16);

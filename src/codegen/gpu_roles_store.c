@@ -159,8 +159,7 @@ static bool follows_from(TileRef v, TileRef whole, TileRef *seed, int *cost)
     return true;
 }
 
-/* What a tile is a long formula of, where lanes have enough pieces of it; a node NULL: it is none. */
-static TileRef seed_of(TileRef v, int span)
+TileRef role_seed(TileRef v, int span)
 {
     TileRef seed = {NULL, 0}, none = {NULL, 0};
     int cost = 0;
@@ -176,6 +175,20 @@ static LLVMValueRef own_piece(CpuCode *e, const Slabs *s, LLVMValueRef slot, LLV
     LLVMValueRef at = piece_at(e, s, slot, row, turn_of(e, s->s->span, row), op32(e, LLVMURem, s->lane, pieces));
 
     return LLVMBuildIntToPtr(e->u->builder, at, LLVMPointerTypeInContext(e->u->context, 3), "");
+}
+
+LLVMValueRef role_formula(CpuCode *e, TileRef v, TileRef seed, LLVMValueRef x, int width)
+{
+    LLVMValueRef y;
+
+    e->width = width;
+    e->spot = (Spot){.at = {cpu_number(e, 0), cpu_number(e, 0)}, .strip = 1};
+    e->known.n = 0;
+    vec_push(&e->known, ((Known){seed.node, e->spot, {NULL, x}}));
+    y = cpu_raw(e, v, &e->spot);
+    e->width = 1;
+    e->known.n = 0;
+    return y;
 }
 
 /* The formula v of what this warp has put into a slot, in its place; places of elements do not matter to it. */
@@ -198,16 +211,66 @@ static void go_over(CpuCode *e, const Slabs *s, LLVMValueRef slot, TileRef v, Ti
         x[k] = LLVMBuildLoad2(b, raw, place[k], "");
         LLVMSetAlignment(x[k], SLOT_PIECE);
     }
-    e->width = TOGETHER * HALVES;
-    e->spot = (Spot){.at = {cpu_number(e, 0), cpu_number(e, 0)}, .strip = 1};
-    e->known.n = 0;
-    vec_push(&e->known, ((Known){seed.node, e->spot, {NULL, LLVMBuildShuffleVector(b, x[0], x[1], LLVMConstVector(number, TOGETHER * HALVES), "")}}));
-    y = cpu_raw(e, v, &e->spot);
+    y = LLVMBuildShuffleVector(b, x[0], x[1], LLVMConstVector(number, TOGETHER * HALVES), "");
+    y = role_formula(e, v, seed, y, TOGETHER * HALVES);
     for (int k = 0; k < TOGETHER; k++)
         LLVMSetAlignment(LLVMBuildStore(b, LLVMBuildShuffleVector(b, y, y, LLVMConstVector(number + k * HALVES, HALVES), ""), place[k]), SLOT_PIECE);
     cpu_loop_end(e, &l);
-    e->width = 1;
-    e->known.n = 0;
+}
+
+/*
+ * Where a warp meets numbers that are not in the table: word by word, which is little code, as each slab has its own, and processors have
+ * small caches of instructions.
+ */
+static void compute_words(CpuCode *e, const Slabs *s, LLVMValueRef slot, TileRef v, TileRef seed)
+{
+    enum { WORDS = SLOT_PIECE / 4 };
+    LLVMBuilderRef b = e->u->builder;
+    LLVMTypeRef two = LLVMVectorType(LLVMInt16TypeInContext(e->u->context), 2);
+    int rows = GPU_WARP / (s->s->span / SLOT_PIECE), words = PIECE_ROWS / rows * WORDS;
+    CpuLoop l = cpu_loop(e, cpu_number(e, 0), wide(e, gpu_anew(e, i32_number(e, words))), cpu_number(e, 1));
+    LLVMValueRef i = narrow(e, l.i), at = op32(e, LLVMAnd, i, WORDS - 1), x;
+    LLVMValueRef place = own_piece(e, s, slot, op32(e, LLVMMul, op32(e, LLVMUDiv, i, WORDS), rows));
+
+    place = LLVMBuildGEP2(b, two, place, &at, 1, "");
+    x = LLVMBuildLoad2(b, two, place, "");
+    LLVMSetAlignment(x, 4);
+    LLVMSetAlignment(LLVMBuildStore(b, role_formula(e, v, seed, x, 2), place), 4);
+    cpu_loop_end(e, &l);
+}
+
+/* What this warp has put into a slot, looked up. */
+static void look_over(CpuCode *e, const Slabs *s, LLVMValueRef slot, TileRef v, TileRef seed)
+{
+    enum { WORDS = SLOT_PIECE / 4, PIECES_MOST = PIECE_ROWS };
+    LLVMBuilderRef b = e->u->builder;
+    LLVMTypeRef four = LLVMVectorType(i32_type(e), WORDS);
+    int rows = GPU_WARP / (s->s->span / SLOT_PIECE), pieces = PIECE_ROWS / rows;
+    LLVMValueRef place[PIECES_MOST], word[PIECES_MOST * WORDS], found;
+    LLVMBasicBlockRef there = cpu_block(e), beyond = cpu_block(e), done = cpu_block(e);
+
+    gpu_warp_fence(e);
+    for (int k = 0; k < pieces; k++) {
+        place[k] = own_piece(e, s, slot, i32_number(e, (int64_t)k * rows));
+        LLVMValueRef x = LLVMBuildLoad2(b, four, place[k], "");
+        LLVMSetAlignment(x, SLOT_PIECE);
+        for (int i = 0; i < WORDS; i++)
+            word[k * WORDS + i] = LLVMBuildExtractElement(b, x, i32_number(e, i), "");
+    }
+    found = role_find_in_table(e, word, pieces * WORDS);
+    LLVMBuildCondBr(b, found, there, beyond);
+    LLVMPositionBuilderAtEnd(b, there);
+    for (int k = 0; k < pieces; k++) {
+        LLVMValueRef x = LLVMGetUndef(four);
+        for (int i = 0; i < WORDS; i++)
+            x = LLVMBuildInsertElement(b, x, word[k * WORDS + i], i32_number(e, i), "");
+        LLVMSetAlignment(LLVMBuildStore(b, x, place[k]), SLOT_PIECE);
+    }
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, beyond);
+    compute_words(e, s, slot, v, seed);
+    LLVMBuildBr(b, done);
+    LLVMPositionBuilderAtEnd(b, done);
 }
 
 /* ---- slabs ---- */
@@ -306,7 +369,7 @@ static Sent sent_of(CpuCode *e, const RoleStore *store, LLVMValueRef own)
 {
     Sent t = {.s = {.s = store}, .whole = role_stored(store->store)};
 
-    t.seed = seed_of(t.whole, store->span);
+    t.seed = role_seed(t.whole, store->span);
     t.v = t.seed.node ? t.seed : t.whole;
     t.s.dt = (DType)tile_type(t.v)->dtype;
     t.s.pack = role_packs(&t.v, t.s.dt);
@@ -342,7 +405,7 @@ static void send(CpuCode *e, const Sent *t, int number, LLVMValueRef one, LLVMVa
     else
         put_pairs(e, &t->s, slot, t->x);
     if (t->seed.node)
-        go_over(e, &t->s, slot, t->whole, t->seed);
+        (cpu_same(t->whole, roles(e)->tabled) ? look_over : go_over)(e, &t->s, slot, t->whole, t->seed);
     gpu_proxy_fence(e);
     gpu_named_barrier(e, barrier, GROUP_THREADS);
     store_slab(e, &t->s, slot, row, column, one);

@@ -458,15 +458,22 @@ def abreast(ctx):
 
 def gone_over(ctx):
     """A long formula of a value of two bytes behind a product is computed in the slots that tiles pass through on their way to memory, 16 elements of a thread
-    in each round of a loop, and not by straight code for each of its registers."""
-    formula = "  %half: bf16[64, 128] = map convert %sum {dtype=bf16}\n  %real: f32[64, 128] = map convert %half {dtype=f32}\n  %h: f32[64, 128] = map tanh %real\n"
-    code = inspected(ctx, FOLLOWED.replace("DT", "bf16").replace("SCHEDULE", "sets=2").replace("FORMULA", formula), "opt", "--ir=target", "--machine=sm_90a")
-    if ".entry" not in code:
-        raise Skip("no code for GPUs in this build")
-    code = code[code.index(".version"):]
-    if (n := code.count("rcp.approx")) != 2 * 16 or "// tessera: in order" not in code:
-        raise Fail(f"{n} formulas\n{code[-6000:]}")
-    assembles(code, "sm_90a")
+    in each round of a loop, and not by straight code for each of its registers. That of a bf16 is looked up there, in a table that the formula fills, and
+    computed where a number is not in it; an operand that is no number of the program leaves it a formula."""
+    formula = "  %half: DT[64, 128] = map convert %sum {dtype=DT}\n  %real: f32[64, 128] = map convert %half {dtype=f32}\n  %h: f32[64, 128] = map tanh %real\n"
+    beside = formula.replace("  %h:", "  %steps: int64[] = to_tile %k {dtype=int64}\n  %size: f32[] = map convert %steps {dtype=f32}\n  %all: f32[64, 128] = splat %size {shape=(64, 128)}\n  %t:") + "  %h: f32[64, 128] = map add %t, %all\n"
+    for dt, follows, looked_up in (("f16", formula, False), ("bf16", formula, True), ("bf16", beside, False)):
+        text = FOLLOWED.replace("map convert %h {dtype=bf16}", "map convert %h {dtype=DT}").replace("out: bf16", "out: DT").replace("view bf16", "view DT")
+        code = inspected(ctx, text.replace("FORMULA", follows).replace("DT", dt).replace("SCHEDULE", "sets=2"), "opt", "--ir=target", "--machine=sm_90a")
+        if ".entry" not in code:
+            raise Skip("no code for GPUs in this build")
+        code = code[code.index(".version"):]
+        many = 16 + 2 * 2 if looked_up else 2 * 16              # of the table, and two at a time of each slab beyond it; of both slabs
+        if (n := code.count("rcp.approx")) != many or ("// tessera: in order" in code) == looked_up:
+            raise Fail(f"{dt}: {n} formulas\n{code[-6000:]}")
+        if (n := len(re.findall(r"ld\.shared\.u16", code))) != (64 if looked_up else 0):
+            raise Fail(f"{dt}: {n} are looked up\n{code[-6000:]}")
+        assembles(code, "sm_90a")
 
 
 # Kernels of several products: attention both ways, and one that a program writes. What each of their kernels has.

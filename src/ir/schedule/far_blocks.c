@@ -77,6 +77,7 @@ int far_blocks(Run *u, const StrideClass *lies)
     Batches b;
     Round r = {.u = u, .done = 1};
     int64_t sizes[5];
+    int formula;
 
     if (!product_describe(t, (DType)t[2]->dtype, product_slack(u->c->product->attr), &p, &b) || !p.units || b.extent[0] * b.extent[1] != 1 ||
         b.rows != u->space.size[0] || u->c->r.ncounters || !results_are_copied(u))
@@ -84,7 +85,8 @@ int far_blocks(Run *u, const StrideClass *lies)
     sizes[0] = sizes[1] = 1, sizes[2] = b.rows, sizes[3] = u->space.size[1], sizes[4] = r.steps = t[0]->shape[t[0]->rank - 1];
     if (product_has_other_way(u->device, t, &p, sizes))
         return 0;
-    p.formula = (int16_t)(!u->c->divided ? 0 : u->c->divided_cost < INT16_MAX ? u->c->divided_cost : INT16_MAX);
+    formula = u->c->divided ? fused_divided_cost(u->c) : 0;
+    p.formula = (int16_t)(formula < INT16_MAX ? formula : INT16_MAX);
     product_choose(u->device, t, &p, sizes, 1);
     if (!p.units)
         return 0;

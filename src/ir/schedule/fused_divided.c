@@ -23,6 +23,7 @@ enum {
     LIGHT = 12, LIGHTER = 4,    /* up to which it may stay with the product, or the sums */
     STEPS_A_COST = 200, STEPS_FREE = 1000,   /* of a product: so many hide an op, and so many are worth a value that is stored and read */
     STEPS_TURNS = 24,           /* the same where one warpgroup computes it while another one multiplies */
+    COST_OF_TABLE = 4,          /* of an element that is looked up */
     COST_OF_SUMS = 1 << 20,     /* no product hides them: its blocks are no rows */
 };
 
@@ -32,6 +33,7 @@ typedef struct Division {
     bool *met;                  /* node -> does it stand before the place where find_cut is? */
     bool *part[2];              /* node -> is it computed there? by both where it is cheap */
     int cost;                   /* of what is divided off, an element */
+    bool tabled;                /* is it a formula of one bf16? */
 } Division;
 
 static bool is_reduction(const Node *n) { return n->op < OP_COUNT && op_info[n->op].family == FAM_REDUCE; }
@@ -101,15 +103,46 @@ static const Node *find_cut(Division *d)
     return cut;
 }
 
+static bool has_shape_of(const Node *n, const Node *product)
+{
+    const TType *t = &product->type[0];
+
+    return n->type[0].rank == t->rank && !memcmp(n->type[0].shape, t->shape, sizeof *t->shape * t->rank);
+}
+
 /* What goes with each element behind the product without following from it. */
 static int cost_beside(const Division *d, const Node *product)
 {
-    const TType *t = &product->type[0];
     int cost = 0;
 
     for (const Node *n = d->body->first; n; n = n->next)
-        cost += !d->late[n->id] && n->type[0].rank == t->rank && !memcmp(n->type[0].shape, t->shape, sizeof *t->shape * t->rank) ? cost_of(n) : 0;
+        cost += !d->late[n->id] && has_shape_of(n, product) ? cost_of(n) : 0;
     return cost;
+}
+
+/*
+ * Is what stands behind the cut, and is the only result, computed from the way there alone, a bf16 that becomes another one? Warpgroups look that up
+ * (codegen/gpu_roles_table.c) where nothing of the product's shape comes with it.
+ */
+static bool is_tabled(const Division *d, const Node *cut, const Node *product)
+{
+    const Node *way = only_way(d, cut);
+
+    if (!way || way->type[0].dtype != DT_bf16 || d->body->results.n != 1)
+        return false;
+    for (const Node *n = product->next; n; n = n->next)
+        for (int i = 0; i < n->nin && d->late[n->id]; i++)
+            if (!is_inside(n->in[i].node) && has_shape_of(n->in[i].node, product))
+                return false;
+    for (const Node *n = cut->next; n; n = n->next) {
+        bool gives = d->late[n->id] && graph_gives(d->body, n);
+        if (d->late[n->id] && (is_reduction(n) || region_copies(n) || gives != (n->type[0].dtype == DT_bf16)))
+            return false;
+        for (int i = 0; i < n->nin && d->late[n->id]; i++)
+            if (!d->late[n->in[i].node->id] && n->in[i].node->op != OP_constant)
+                return false;
+    }
+    return true;
 }
 
 static bool divide_product(Division *d)
@@ -128,6 +161,7 @@ static bool divide_product(Division *d)
         d->cost = d->late[n->id] && is_reduction(n) ? COST_OF_SUMS : d->cost;
     if (d->cost <= HEAVY)
         return false;
+    d->tabled = is_tabled(d, cut, product);
     for (const Node *n = d->body->first; n; n = n->next) {
         if (is_inside(n) && (d->late[n->id] ? !behind : graph_gives(d->body, n)))
             need(d, n, d->part[0], NULL);
@@ -293,7 +327,7 @@ static Graph *write_division(const Division *d)
 }
 
 /* The body as two; NULL: it is better done as one. *cost: of the formula that is divided off, an element. */
-static Graph *divide(const Graph *body, int *cost)
+static Graph *divide(const Graph *body, int *cost, bool *tabled)
 {
     size_t n = (size_t)body->nnodes + 1;
     Division d = {.body = body, .late = tsr_calloc(n), .met = tsr_calloc(n), .part = {tsr_calloc(n), tsr_calloc(n)}};
@@ -301,6 +335,7 @@ static Graph *divide(const Graph *body, int *cost)
     Graph *g = (product ? divide_product(&d) : divide_columns(&d)) ? write_division(&d) : NULL;
 
     *cost = d.cost;
+    *tabled = d.tabled;
     tsr_free(d.late);
     tsr_free(d.met);
     tsr_free(d.part[0]);
@@ -317,6 +352,8 @@ static bool takes_turns(int device, const Tensor *x, const Tensor *y)
            y->shape[1] % 8 == 0;
 }
 
+int fused_divided_cost(const FusedCode *c) { return c->divided_tabled ? COST_OF_TABLE : c->divided_cost; }
+
 /* A product that takes long enough, as those do that no matrix unit computes, hides what follows it. */
 bool fused_divides(FusedCode *c, Tensor *const *in, int device)
 {
@@ -324,12 +361,12 @@ bool fused_divides(FusedCode *c, Tensor *const *in, int device)
     int64_t steps, cost;
 
     if (!c->divides_asked)
-        c->divided = c->looks_up ? NULL : divide(c->whole, &c->divided_cost);
+        c->divided = c->looks_up ? NULL : divide(c->whole, &c->divided_cost, &c->divided_tabled);
     c->divides_asked = true;
     if (!c->divided || !x)
         return c->divided;
     steps = x->shape[x->rank - 1], cost = c->divided_cost;
-    if (takes_turns(device, x, in[c->factor[1]]) && cost * STEPS_TURNS <= steps)
+    if (takes_turns(device, x, in[c->factor[1]]) && fused_divided_cost(c) * STEPS_TURNS <= steps)
         return false;
     return raw_size((DType)x->dtype) <= 2 && cost * STEPS_A_COST > steps + STEPS_FREE;
 }

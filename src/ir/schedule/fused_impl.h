@@ -40,6 +40,7 @@ typedef struct FusedCode {
     Variant *first;
     Graph *divided;             /* the same as two bodies, once a GPU asks; NULL: it is better done as one */
     int divided_cost;           /* of the formula that is divided off, an element */
+    bool divided_tabled;        /* is that of one bf16, which warpgroups look up? */
     bool divides_asked;
     double work;                /* element operations so far */
     StrBuf key;                 /* body and schedule */
@@ -116,6 +117,7 @@ int fused_run_apart(Trace *T, const Graph *body, const Attr *a, Tensor *const *i
 
 /* ---- fused_divided.c ---- */
 bool fused_divides(FusedCode *c, Tensor *const *in, int device);      /* had the body better be divided (c->divided) for these operands on a GPU? */
+int fused_divided_cost(const FusedCode *c);              /* of what is divided off, an element, where warpgroups compute it */
 
 /* ---- fused_fit.c ---- */
 /* The part of the schedule's align that divides the inner axis as it is now: 0, or all of it, unless a condition was broken. */
