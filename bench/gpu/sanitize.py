@@ -63,6 +63,11 @@ FAMILIES = {
     "places": "x = random.normal((5, 5000))\nprint(nonzero(x > 1)[0].shape, x[x > 1].sum().item(), searchsorted(sort(x[0]), x[1])[4].item())",
     "gathers, sums by place": "x, i = random.normal((500, 64)), random.randint(0, 500, (900,))\nprint(x[i][7, 8].item(), index_add(x, x[i], i)[3, 4].item())",
     "convolutions": "x, k = random.normal((2, 3, 20, 20)), random.normal((4, 3, 3, 3))\nprint(conv2d(x, k, padding=1)[1, 2, 3, 4].item())",
+    "convolutions by windows": "x, k = random.normal((2, 64, 20, 20)).to(bf16), random.normal((64, 64, 3, 3)).to(bf16)\nf = jit(lambda x, k: conv2d(x, k, padding=1, stride=2))\nd = jit(grad(lambda x, k: f(x, k).to(f32).sum(), argnums=(0, 1)))\n"
+                               "print(f(x, k)[1, 2, 3, 4].item(), d(x, k)[0][1, 2, 3, 4].item(), d(x, k)[1][1, 2, 1, 0].item())",
+    "convolutions of each channel": "x, k = random.normal((2, 64, 20, 20)).to(bf16), random.normal((64, 1, 5, 5)).to(bf16)\nprint(conv2d(x, k, padding=2, groups=64)[1, 2, 3, 4].item())",
+    "selections": "x = random.normal((5, 60000))\nprint(topk(x, 100)[0][2, 99].item(), topk(x, 100)[1][3, 5].item(), sort(x)[4, 59999].item())",
+    "counts, long sums": "x = random.randint(0, 900, (70000,))\nprint(bincount(x, minlength=1000)[7].item(), cumsum(random.normal((200000,)))[199999].item())",
     "random numbers": "x = random.normal((300, 70))\nprint(x[3, 4].item(), random.uniform((300, 70))[5, 6].item())",
     "lanes": "@kernel\ndef total(x: Tensor[\"N\", f32]) -> f32:\n    s = tile.alloc_shared((128,), f32)\n    v = 0.0\n    for i in tile.range(tile.linear_id(), N, tile.group_size()):\n        v += x[i]\n"
              "    s[tile.local_id()] = v\n    tile.barrier()\n    k = tile.group_size() // 2\n    while k > 0:\n        if tile.local_id() < k:\n            s[tile.local_id()] += s[tile.local_id() + k]\n"
