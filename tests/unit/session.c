@@ -237,6 +237,19 @@ static void test_ties(void **state)
     session_free(s);
 }
 
+/* What is said of a statement that makes a value for nothing is said again when only that statement is looked at. */
+static void test_unused(void **state)
+{
+    Session *s = session_new();
+    const char *text = "x = ones(3)\nprint(x)\nx.to(f64)\n";
+    OpenFile *f = session_open(s, "unused.tsr", text, strlen(text));
+
+    assert_int_equal(count(f), 0);
+    replace(f, "f64", "f16");
+    assert_int_equal(count(f), 0);
+    session_free(s);
+}
+
 static void test_open_imports(void **state)
 {
     static const char *const util = "def wide(x: Tensor[\"N\", 3]) -> Tensor[\"N\", 4]:\n    return x @ ones(3, 4)\n";
@@ -279,7 +292,7 @@ static void test_bad_edits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ties),
+        cmocka_unit_test(test_ties), cmocka_unit_test(test_unused),
         cmocka_unit_test(test_open_imports),
         cmocka_unit_test(test_bad_edits),
         cmocka_unit_test(test_programs),

@@ -386,23 +386,34 @@ const Type *rule_flatten(TCall *c)
     return type_tensor(&r);
 }
 
+/* What one argument makes of x: another dtype, or another place. */
+static void converted_by(TCall *c, const CallArg *a, TType *x)
+{
+    DType dt;
+
+    if (!a || a->type->kind == TY_NONE)
+        return;
+    if (a->type->kind != TY_STR || (a->type->text && dtype_find(a->type->text->text, &dt)))
+        element_of_type(c->C, a->type, x);          /* else a place */
+    else if (device_misnamed(a->type))
+        report_device(c->C, a->type, true, a->node, c->node);
+}
+
 const Type *rule_convert(TCall *c)
 {
     const TType *x = tcall_tensor(c, 0);
+    bool to = !strcmp(c->name, "to");
     TType r;
-    DType dt;
-    const CallArg *a = tcall_arg(c, 1, "dtype", NULL);
 
     if (!x)
         return T_ANY;
     r = *x;
     r.weak = 0;
-    if (!a)
-        return type_tensor(&r);
-    if (a->type->kind != TY_STR || (a->type->text && dtype_find(a->type->text->text, &dt)))
-        element_of_type(c->C, a->type, &r);         /* else a place */
-    else if (device_misnamed(a->type))
-        report_device(c->C, a->type, true, a->node, c->node);
+    converted_by(c, tcall_arg(c, 1, to ? "target" : "dtype", NULL), &r);
+    if (to) {
+        converted_by(c, tcall_arg(c, 2, "dtype", NULL), &r);
+        converted_by(c, tcall_arg(c, ITEMS_MAX, "device", NULL), &r);
+    }
     return type_tensor(&r);
 }
 

@@ -61,9 +61,13 @@ static void check_done(Check *C)
 
 static void walk_wanted(Check *C, AstSeq body, const bool *want)
 {
-    for (int i = 0; i < body.n; i++)
+    for (int i = 0; i < body.n; i++) {
+        bool reached = want[i] && !C->frame->dead && C->fuel > 0;
         if (want[i])
             block(C, (AstSeq){&body.at[i], 1});
+        if (reached && body.n > 1)              /* as block() does: the statement is not alone */
+            unused_result(C, body.at[i]);
+    }
 }
 
 /* Takes and gives what session.h wants to know beside what is reported. */

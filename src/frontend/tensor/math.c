@@ -236,30 +236,56 @@ static Value convert(Interp *I, Value x, Value dtype, const char *what)
 }
 
 /* .to(dtype), .to("bf16"), .to("cpu") */
-static Value f_to(Interp *I, Value *a)
+/* x in a dtype with saturation, or as the format does. */
+static Value in_dtype(Interp *I, Value x, Value target, bool saturate)
 {
-    DType dt;
-    const Policy *policy;
-    Value target = a[1];
-    int is_policy = target.tag == V_INSTANCE ? policy_of_object(I, target, &dt, &policy) : 1;
-    if (is_policy < 0)
-        return VERR;
-    if ((target.tag == V_STR && !dtype_find(as_str(target)->s, &dt)) || !is_policy) {
-        int device;
-        return arg_device(I, target, &device) ? device_move(I, as_tensor(a[0]), device) : VERR;
-    }
-    bool saturate;
-    if (!arg_bool(I, a[2], &saturate))
-        return VERR;
-    if (!saturate)
-        return convert(I, a[0], target, ".to");
     Attr at = attr_default();
-    dt = (DType)as_tensor(a[0])->dtype;
+    DType dt = (DType)as_tensor(x)->dtype;
+
+    if (!saturate)
+        return convert(I, x, target, ".to");
     if (!arg_dtype_policy(I, target, &dt, &at.policy))
         return VERR;
     at.dtype = dt;
     at.saturate = 1;
-    return value_of(run1(I, OP_convert, &at, as_tensor(a[0])));
+    return value_of(run1(I, OP_convert, &at, as_tensor(x)));
+}
+
+/* x in a dtype or at a place, whichever the target is. */
+static Value to_target(Interp *I, Value x, Value target, bool saturate)
+{
+    DType dt;
+    const Policy *policy;
+    int device, is_policy = target.tag == V_INSTANCE ? policy_of_object(I, target, &dt, &policy) : 1;
+
+    if (is_policy < 0)
+        return VERR;
+    if ((target.tag == V_STR && !dtype_find(as_str(target)->s, &dt)) || !is_policy)
+        return arg_device(I, target, &device) ? device_move(I, as_tensor(x), device) : VERR;
+    return in_dtype(I, x, target, saturate);
+}
+
+static Value f_to(Interp *I, Value *a)                  /* self, target, dtype, device, saturate */
+{
+    Value x = value_ref(a[0]), y;
+    bool saturate, any = false;
+
+    if (!arg_bool(I, a[4], &saturate)) {
+        value_unref(x);
+        return VERR;
+    }
+    for (int i = 1; i <= 3 && !is_err(x); i++) {
+        if (!is_given(a[i]))
+            continue;
+        any = true;
+        y = i == 2 ? in_dtype(I, x, a[i], saturate) : to_target(I, x, a[i], saturate);
+        value_unref(x);
+        x = y;
+    }
+    if (any)
+        return x;
+    value_unref(x);
+    return raise(I, EXC_TypeError, "to() takes a dtype, a device, or both: x.to(bf16), x.to(\"gpu:0\", bf16)");
 }
 
 static Value f_cast(Interp *I, Value *a) { return convert(I, a[0], a[1], "cast"); }
@@ -315,8 +341,8 @@ const NativeDef tensor_math_natives[] = {
      "Elements below lo raised to lo and those above hi lowered to hi."},
     {"Tensor", "clamp", f_clip, "(self, lo: Tensor | float | None = None, hi: Tensor | float | None = None, *, min: Tensor | float | None = None, max: Tensor | float | None = None) -> Tensor",
      "clip under PyTorch's name."},
-    {"Tensor", "to", f_to, "(self, target: dtype | str, *, saturate: bool = False) -> Tensor",
-     "In another dtype (or on another device). Rounds to nearest; overflows as the format does unless saturate."},
+    {"Tensor", "to", f_to, "(self, target: dtype | str | None = None, dtype: dtype | str | None = None, *, device: str | None = None, saturate: bool = False) -> Tensor",
+     "In another dtype, on another device, or both, as PyTorch has it. Rounds to nearest; overflows as the format does unless saturate."},
     {"Tensor", "astype", f_cast, "(self, dtype: dtype | str) -> Tensor", "In another dtype."},
     {"", "cast", f_cast, "(x: Tensor | float, dtype: dtype | str) -> Tensor", "x in another dtype."},
     {"", "cast_like", f_cast_like, "(x: Tensor | float, like: Tensor) -> Tensor", "x in the dtype of `like`."},
