@@ -57,26 +57,12 @@ static TileRef load_operand(TileBuilder *b, const ProductKind *p, int operand, T
     return build_add(b, TOP_permute, &a, &x, 1);
 }
 
-static TileRef zeros(TileBuilder *b, const ProductKind *p)
-{
-    TAttr a = tattr_none;
-    TileRef zero;
-
-    a.dtype = p->sum;
-    zero = build_add(b, TOP_const, &a, NULL, 0);
-    a = tattr_none;
-    a.rank = 2;
-    a.shape[0] = p->block[0];
-    a.shape[1] = p->block[1];
-    return build_add(b, TOP_splat, &a, &zero, 1);
-}
-
 /* By a loop whose rounds add blocks of steps to zeros. */
 TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column,
                       TileRef lo, TileRef hi)
 {
     TileBlock *outside = b->at;
-    TileRef step = build_number(b, p->block[2]), in[4] = {lo, hi, step, zeros(b, p)}, at, x, y, sum;
+    TileRef step = build_number(b, p->block[2]), in[4] = {lo, hi, step, build_zeros(b, p->sum, 2, p->block)}, at, x, y, sum;
     TileNode *loop = in[3].node ? tile_add(b, TOP_for, NULL, in, 4) : NULL;
 
     if (!loop)
@@ -97,7 +83,8 @@ TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from,
 TileRef product_block(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column)
 {
     TileBlock *outside = b->at;
-    TileRef k = build_size(b, "k"), zero = build_number(b, 0), in[4] = {zero, k, build_number(b, CHUNK), zeros(b, p)}, at, sum;
+    TileRef k = build_size(b, "k"), zero = build_number(b, 0), at, sum;
+    TileRef in[4] = {zero, k, build_number(b, CHUNK), build_zeros(b, p->sum, 2, p->block)};
     TAttr a = tattr_none;
     TileNode *loop;
 

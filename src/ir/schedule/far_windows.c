@@ -108,25 +108,11 @@ static TileRef taps_of(TileBuilder *b, const WindowKind *k, TileRef view, TileRe
 
 /* ---- the sums of a block ---- */
 
-static TileRef zeros(TileBuilder *b, const WindowKind *k)
-{
-    TAttr a = tattr_none;
-    TileRef zero;
-
-    a.dtype = k->sum;
-    zero = build_add(b, TOP_const, &a, NULL, 0);
-    a = tattr_none;
-    a.rank = 2;
-    a.shape[0] = k->block[0];
-    a.shape[1] = k->block[1];
-    return build_add(b, TOP_splat, &a, &zero, 1);
-}
-
 typedef struct Sum { TileBlock *outside; TileNode *loop; TileRef i; } Sum;
 
 static bool begin_sum(TileBuilder *b, const WindowKind *k, TileRef lo, TileRef hi, Sum *s)
 {
-    TileRef in[4] = {lo, hi, build_number(b, 1), zeros(b, k)};
+    TileRef in[4] = {lo, hi, build_number(b, 1), build_zeros(b, k->sum, 2, (int32_t[]){k->block[0], k->block[1]})};
 
     *s = (Sum){.outside = b->at, .loop = in[3].node ? tile_add(b, TOP_for, NULL, in, 4) : NULL};
     if (!s->loop)
@@ -243,18 +229,11 @@ static bool build_channels(TileBuilder *b, const WindowKind *k, const TileRef *v
 {
     TileRef at[3], channel = times(b, build_group(b, 0), k->block[1]), in[4] = {build_number(b, 0), build_number(b, k->taps[0]), build_number(b, 1)};
     TileBlock *outside = b->at;
-    TAttr a = tattr_none;
+    const int32_t shape[4] = {k->box[0], k->box[1], k->box[2], k->block[1]};
     TileNode *loop;
 
     box_at(b, k, build_group(b, 1), at);
-    a.dtype = k->sum;
-    in[3] = build_add(b, TOP_const, &a, NULL, 0);
-    a = tattr_none;
-    a.rank = 4;
-    for (int i = 0; i < 3; i++)
-        a.shape[i] = k->box[i];
-    a.shape[3] = k->block[1];
-    in[3] = build_add(b, TOP_splat, &a, &in[3], 1);
+    in[3] = build_zeros(b, k->sum, 4, shape);
     loop = in[3].node ? tile_add(b, TOP_for, NULL, in, 4) : NULL;
     if (!loop)
         return false;

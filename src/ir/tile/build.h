@@ -38,6 +38,21 @@ static inline TileRef build_size(TileBuilder *b, const char *name)
     return build_add(b, TOP_size, &a, NULL, 0);
 }
 
+/* A tile of this shape that is 0 everywhere: what sums begin with. */
+static inline TileRef build_zeros(TileBuilder *b, uint8_t dtype, int rank, const int32_t *shape)
+{
+    TAttr a = tattr_none;
+    TileRef zero;
+
+    a.dtype = dtype;
+    zero = build_add(b, TOP_const, &a, NULL, 0);
+    a = tattr_none;
+    a.rank = (uint8_t)rank;
+    for (int i = 0; i < rank; i++)
+        a.shape[i] = shape[i];
+    return build_add(b, TOP_splat, &a, &zero, 1);
+}
+
 static inline TileRef build_group(TileBuilder *b, int axis)
 {
     TAttr a = tattr_none;
