@@ -235,10 +235,6 @@ void host_stored(Check *C, const Type *t, const Type *index, AstSubscript *place
 bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Type **out);
 const Type *type_staged(const Type *t);
 const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node);       /* t(a...) for a TY_TRANSFORM */
-/* transform_flow.c: of that many arguments or more, all by position */
-const Type *transform_cond(Check *C, const CallArgs *a, Ast *node);
-const Type *transform_while(Check *C, const CallArgs *a, Ast *node);
-const Type *transform_tree_map(Check *C, const CallArgs *a, Ast *node);
 
 /* sizes.c */
 /* `cls`: whose sizes are matched too; NULL: none. */

@@ -2,18 +2,16 @@
  * Builtin functions of host values whose results depend on what they are given:
  * tuple(range(2, x.ndim)) is a tuple of known numbers when the tensor's rank is.
  */
-#include "frontend/check/binding.h"
-#include "frontend/check/tensorcalls.h"
+#include "frontend/check/hostcalls.h"
 
 #include "base/words.h"
+#include "frontend/check/binding.h"
+#include "frontend/check/tensorcalls.h"
 #include "frontend/eval/native.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-typedef const Type *HostFn(Check *C, const CallArgs *a, Ast *node);
-
-static const Type *arg(const CallArgs *a, int i)
+const Type *host_arg(const CallArgs *a, int i)
 {
     return i < a->n && !a->at[i].name && !a->open && !type_is_any(a->at[i].type) ? a->at[i].type : NULL;
 }
@@ -37,7 +35,7 @@ static const Type *known_range(const CallArgs *a)
     if (a->n < 1 || a->n > 3)
         return NULL;
     for (int i = 0; i < a->n; i++)
-        if (!arg(a, i) || !type_int_value(arg(a, i), &v[a->n == 1 ? 1 : i]))
+        if (!host_arg(a, i) || !type_int_value(host_arg(a, i), &v[a->n == 1 ? 1 : i]))
             return NULL;
     if (!v[2])
         return NULL;
@@ -54,7 +52,7 @@ static const Type *host_range(Check *C, const CallArgs *a, Ast *node)
     const Type *t = known_range(a);
 
     for (int i = 0; i < a->n && i < 3; i++)
-        if (arg(a, i) && arg(a, i)->kind == TY_FLOAT && arg(a, i)->exact)
+        if (host_arg(a, i) && host_arg(a, i)->kind == TY_FLOAT && host_arg(a, i)->exact)
             diag_help(REPORT(C, E0906, a->at[i].node->span, "an argument of range()", "an int", "float"),
                       "divide with //, which gives an int, or convert with int(...)");
 
@@ -63,7 +61,7 @@ static const Type *host_range(Check *C, const CallArgs *a, Ast *node)
 
 static const Type *host_tuple(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *const *m = NULL, *t = arg(a, 0);
+    const Type *const *m = NULL, *t = host_arg(a, 0);
     int n = type_items(t, &m);
 
     if (!a->n)
@@ -73,7 +71,7 @@ static const Type *host_tuple(Check *C, const CallArgs *a, Ast *node)
 
 static const Type *host_list(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *const *m = NULL, *t = arg(a, 0);
+    const Type *const *m = NULL, *t = host_arg(a, 0);
     int n = type_items(t, &m);
 
     if (!t)
@@ -83,7 +81,7 @@ static const Type *host_list(Check *C, const CallArgs *a, Ast *node)
 
 static const Type *host_len(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *t = arg(a, 0);
+    const Type *t = host_arg(a, 0);
 
     if (!t || a->n != 1)
         return NULL;
@@ -106,10 +104,10 @@ static const Type *host_len(Check *C, const CallArgs *a, Ast *node)
 static const Type *host_reversed(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *m[ITEMS_MAX], *const *x = NULL;
-    int n = type_items(arg(a, 0), &x);
+    int n = type_items(host_arg(a, 0), &x);
 
     if (n <= 0)
-        return arg(a, 0) && arg(a, 0)->kind == TY_LIST ? type_iterable(sym("reversed"), element_of(arg(a, 0))) : NULL;
+        return host_arg(a, 0) && host_arg(a, 0)->kind == TY_LIST ? type_iterable(sym("reversed"), element_of(host_arg(a, 0))) : NULL;
     for (int i = 0; i < n; i++)
         m[i] = x[n - 1 - i];
     return type_view_of(sym("reversed"), m, n);
@@ -118,15 +116,15 @@ static const Type *host_reversed(Check *C, const CallArgs *a, Ast *node)
 static const Type *host_enumerate(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *pair[2] = {type_int(DIM_BAD), NULL}, *rows[ITEMS_MAX], *const *item;
-    int n = type_items(arg(a, 0), &item);
+    int n = type_items(host_arg(a, 0), &item);
 
-    if (!arg(a, 0))
+    if (!host_arg(a, 0))
         return NULL;
     for (int i = 0; a->n == 1 && i < n; i++)
         rows[i] = type_tuple((const Type *[]){type_int(i), item[i]}, 2);
     if (a->n == 1 && n > 0)
         return type_view_of(sym("enumerate"), rows, n);
-    pair[1] = element_of(arg(a, 0));
+    pair[1] = element_of(host_arg(a, 0));
     return type_iterable(sym("enumerate"), type_tuple(pair, 2));
 }
 
@@ -138,7 +136,7 @@ static const Type *host_zip(Check *C, const CallArgs *a, Ast *node)
     if (!a->n || a->n > ITEMS_MAX)
         return NULL;
     for (int i = 0; i < a->n; i++) {
-        int n = arg(a, i) ? type_items(arg(a, i), &m[i]) : -1;
+        int n = host_arg(a, i) ? type_items(host_arg(a, i), &m[i]) : -1;
         if (a->at[i].name)
             return NULL;
         row[i] = element_of(a->at[i].type);
@@ -154,21 +152,7 @@ static const Type *host_zip(Check *C, const CallArgs *a, Ast *node)
     return type_view_of(sym("zip"), rows, least);
 }
 
-static const Type *extreme(const CallArgs *a, Dim (*pick)(Dim, Dim))
-{
-    Dim d = DIM_BAD;
-
-    for (int i = 0; i < a->n; i++) {
-        const Type *t = arg(a, i);
-        if (!t || t->kind != TY_INT || t->value == DIM_BAD)
-            return NULL;
-        d = i ? pick(d, t->value) : t->value;
-    }
-    return a->n > 1 ? type_int(d) : NULL;
-}
-
-/* f(x), for each element; a lambda that is written there is part of the expression, not a function that is called. */
-static const Type *each(Check *C, const Type *f, const Type *x, Ast *arg, Ast *node)
+const Type *host_each(Check *C, const Type *f, const Type *x, Ast *arg, Ast *node)
 {
     const Fn *fn = f->kind == TY_FUNC ? f->ref : NULL;
     bool inside = fn && fn->node->kind == AST_Lambda && fn->around == C->frame;
@@ -178,133 +162,6 @@ static const Type *each(Check *C, const Type *f, const Type *x, Ast *arg, Ast *n
     r = call_type(C, f, &(CallArgs){&(CallArg){NULL, x, arg, 0}, 1, false}, node);
     C->calls += inside;
     return r;
-}
-
-/* The function given as key= gets each element. */
-static void judge_key(Check *C, const CallArgs *a, const Type *e, Ast *node)
-{
-    for (int i = 1; i < a->n; i++)
-        if (a->at[i].name && !strcmp(a->at[i].name->text, "key") && !type_is_any(e) && a->at[i].type->kind != TY_NONE)
-            each(C, a->at[i].type, e, node, node);
-}
-
-/* What is sorted, or the least of, is compared, each element with others: two of kinds that have no order are enough. */
-static void judge_order(Check *C, const CallArgs *a, Ast *node)
-{
-    const Type *const *item;
-    int n = type_items(arg(a, 0), &item);
-    long findings = C->findings;
-
-    for (int i = 1; i < a->n; i++)
-        if (a->at[i].name && !strcmp(a->at[i].name->text, "key"))
-            return;
-    for (int i = 1; i < n && findings == C->findings; i++)
-        if (!type_is_any(item[0]) && !type_is_any(item[i]))
-            host_order(C, AOP_LT, item[0], item[i], a->at[0].node, a->at[0].node);
-}
-
-/* Of ints that are all known; NULL: they are not. */
-static const Type *extreme_of_ints(const Type *t, Dim (*pick)(Dim, Dim))
-{
-    const Type *const *item;
-    int n = type_items(t, &item);
-    Dim d = DIM_BAD;
-
-    for (int i = 0; i < n; i++) {
-        if (type_is_any(item[i]) || item[i]->kind != TY_INT || item[i]->value == DIM_BAD)
-            return NULL;
-        d = i ? pick(d, item[i]->value) : item[i]->value;
-    }
-    return n > 0 ? type_int(d) : NULL;
-}
-
-/* The largest of the elements of one container. */
-static const Type *extreme_element(Check *C, const CallArgs *a, Dim (*pick)(Dim, Dim), Ast *node)
-{
-    const Type *t = arg(a, 0), *e, *known;
-
-    if (!t || t->kind == TY_TENSOR || (a->n > 1 && !a->at[1].name))
-        return NULL;
-    e = element_of(t);
-    judge_key(C, a, e, node);
-    judge_order(C, a, node);
-    if (a->n == 1 && (known = extreme_of_ints(t, pick)))
-        return known;
-    return a->n == 1 || (a->n == 2 && !strcmp(a->at[1].name->text, "key")) ? type_settle(e->kind == TY_INT ? type_int(DIM_BAD) : e) : NULL;
-}
-
-/* max(a, b) of tensors without an axis: numbers that are tensors, or elements of floats. NULL: not that. */
-static const Type *elements_compared(const CallArgs *a)
-{
-    const Type *t = a->n > 1 && !a->at[0].name && !type_is_any(a->at[0].type) ? a->at[0].type : NULL, *s;
-
-    if (!t || t->kind != TY_TENSOR || a->open || a->at[1].name)
-        return NULL;
-    s = a->at[1].type;
-    if (t->tensor->rank == 0)
-        return s->kind == TY_TENSOR && !type_is_any(s) ? T_ANY : t;
-    if (type_is_any(s) || t->tensor->rank == RANK_UNKNOWN || s->kind == TY_FLOAT)
-        return s->kind == TY_FLOAT && !type_is_any(s) ? t : T_ANY;
-    return s->kind == TY_TENSOR && (s->tensor->dtype == DT_NONE || dtype_is_float((DType)s->tensor->dtype)) ? T_ANY : NULL;
-}
-
-/* min(a, b) of floats */
-static const Type *floats_compared(const CallArgs *a)
-{
-    for (int i = 0; i < a->n; i++)
-        if (a->open || a->at[i].name || a->at[i].type->kind != TY_FLOAT)
-            return NULL;
-    return a->n > 1 ? type_of_kind(TY_FLOAT) : NULL;
-}
-
-/* max(3): one argument alone is gone through. */
-static void alone_judged(Check *C, const CallArgs *a)
-{
-    const Type *t = arg(a, 0);
-
-    if (a->n == 1 && t && (t->kind == TY_INT || t->kind == TY_BOOL || t->kind == TY_NONE))
-        host_iterated(C, t, a->at[0].node);
-}
-
-/* max(3, "4"): each is compared with another. */
-static void judge_pairs(Check *C, const CallArgs *a)
-{
-    long findings = C->findings;
-
-    for (int i = 1; i < a->n && a->n > 1 && findings == C->findings; i++)
-        if (!a->open && !a->at[a->n - 1].name && !type_is_any(a->at[0].type) && !type_is_any(a->at[i].type))
-            host_order(C, AOP_LT, a->at[0].type, a->at[i].type, a->at[0].node, a->at[i].node);
-}
-
-/* max() of nothing. */
-static void some_given(Check *C, const CallArgs *a, const char *name, Ast *node)
-{
-    if (!a->n && !a->open)
-        diag_help(REPORT(C, E0902, node->span, name, "xs"), "give it a list, or the values to compare: %s(a, b)", name);
-}
-
-static const Type *host_min(Check *C, const CallArgs *a, Ast *node)
-{
-    const Type *t = extreme(a, dim_min);
-
-    some_given(C, a, "min", node);
-    alone_judged(C, a);
-    judge_pairs(C, a);
-    t = t ? t : floats_compared(a);
-    t = t ? t : elements_compared(a);
-    return t ? t : extreme_element(C, a, dim_min, node);
-}
-
-static const Type *host_max(Check *C, const CallArgs *a, Ast *node)
-{
-    const Type *t = extreme(a, dim_max);
-
-    some_given(C, a, "max", node);
-    alone_judged(C, a);
-    judge_pairs(C, a);
-    t = t ? t : floats_compared(a);
-    t = t ? t : elements_compared(a);
-    return t ? t : extreme_element(C, a, dim_max, node);
 }
 
 /* partial(f, x, k=v): f with these arguments in front of others. */
@@ -325,7 +182,7 @@ static const Type *host_partial(Check *C, const CallArgs *a, Ast *node)
 /* reduce(f, xs, first) */
 const Type *host_reduce(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *t = arg(a, 1), *const *item, *e[2], *r = arg(a, 2), *was;
+    const Type *t = host_arg(a, 1), *const *item, *e[2], *r = host_arg(a, 2), *was;
     int n = type_items(t, &item), i = 0;
     CallArg pair[2] = {{NULL, NULL, node, 0}, {NULL, NULL, node, 0}};
 
@@ -346,10 +203,10 @@ const Type *host_reduce(Check *C, const CallArgs *a, Ast *node)
 /* fold(f, xs, init) over the rows of a tensor: its first step. */
 static const Type *host_fold(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *xs = arg(a, 1), *row, *init, *r;
+    const Type *xs = host_arg(a, 1), *row, *init, *r;
     CallArg pair[2] = {{NULL, NULL, node, 0}, {NULL, NULL, node, 0}};
 
-    if (!arg(a, 0) || !xs || xs->kind != TY_TENSOR || xs->tensor->rank == RANK_UNKNOWN || !xs->tensor->rank || a->n > 3)
+    if (!host_arg(a, 0) || !xs || xs->kind != TY_TENSOR || xs->tensor->rank == RANK_UNKNOWN || !xs->tensor->rank || a->n > 3)
         return NULL;
     row = element_of(xs);
     init = a->n == 3 ? a->at[2].type : row;
@@ -362,10 +219,10 @@ static const Type *host_fold(Check *C, const CallArgs *a, Ast *node)
 /* Of tensors: what adding them up gives. */
 static const Type *host_sum(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *t = arg(a, 0), *const *item, *e, *sum = type_int(0);
+    const Type *t = host_arg(a, 0), *const *item, *e, *sum = type_int(0);
     int n = type_items(t, &item);
 
-    alone_judged(C, a);
+    host_alone_judged(C, a);
     if (t && a->n == 1 && t->kind == TY_STR)
         diag_help(REPORT(C, E0906, a->at[0].node->span, "an element of what sum() adds up", "a number or a tensor", "str"),
                   "sum adds numbers: sum(len(w) for w in words)");
@@ -385,47 +242,10 @@ static const Type *host_sum(Check *C, const CallArgs *a, Ast *node)
     return sum;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const Dim x = (*(const Type *const *)a)->value, y = (*(const Type *const *)b)->value;
-
-    return x < y ? -1 : x > y;
-}
-
-/* Of ints that are all known. NULL: they are not. */
-static const Type *ints_sorted(const CallArgs *a)
-{
-    const Type *const *item, *m[ITEMS_MAX];
-    int n = a->n == 1 ? type_items(arg(a, 0), &item) : -1;
-
-    for (int i = 0; i < n; i++) {
-        if (type_is_any(item[i]) || item[i]->kind != TY_INT || item[i]->value == DIM_BAD || !dim_is_const(item[i]->value))
-            return NULL;
-        m[i] = item[i];
-    }
-    if (n <= 0)
-        return NULL;
-    qsort(m, (size_t)n, sizeof *m, by_value);
-    return type_list_of(m, n);
-}
-
-/* key=f is called with each element. */
-static const Type *host_sorted(Check *C, const CallArgs *a, Ast *node)
-{
-    const Type *t = arg(a, 0), *e = t ? element_of(t) : T_ANY;
-
-    if (!t || t->kind == TY_TENSOR)
-        return NULL;
-    judge_key(C, a, e, node);
-    judge_order(C, a, node);
-    t = ints_sorted(a);
-    return t ? t : type_list(e);
-}
-
 /* map(f, tensor): f of each row, stacked. */
 static const Type *mapped_rows(Check *C, const Type *f, const Type *xs, Ast *arg, Ast *node)
 {
-    const Type *r = each(C, f, element_of(xs), arg, node);
+    const Type *r = host_each(C, f, element_of(xs), arg, node);
     TType t;
 
     if (type_is_any(r) || r->kind != TY_TENSOR || r->tensor->rank == RANK_UNKNOWN || r->tensor->rank > 14 || r->tensor->weak)
@@ -441,27 +261,27 @@ static const Type *mapped_rows(Check *C, const Type *f, const Type *xs, Ast *arg
 /* map(f, xs): f of each element, once for all or one by one. */
 static const Type *host_map(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *t = arg(a, 1), *const *item, *e, *m[ITEMS_MAX];
+    const Type *t = host_arg(a, 1), *const *item, *e, *m[ITEMS_MAX];
     int n = type_items(t, &item);
 
-    if (a->n == 2 && arg(a, 0) && t && t->kind == TY_TENSOR && t->tensor->rank != RANK_UNKNOWN && t->tensor->rank > 0)
+    if (a->n == 2 && host_arg(a, 0) && t && t->kind == TY_TENSOR && t->tensor->rank != RANK_UNKNOWN && t->tensor->rank > 0)
         return mapped_rows(C, a->at[0].type, t, a->at[1].node, node);
-    if (a->n != 2 || !t || t->kind == TY_TENSOR || !arg(a, 0))
+    if (a->n != 2 || !t || t->kind == TY_TENSOR || !host_arg(a, 0))
         return NULL;
     e = element_of(t);
     if (n <= 0)
-        return type_iterable(sym("map"), each(C, a->at[0].type, e, a->at[1].node, node));
+        return type_iterable(sym("map"), host_each(C, a->at[0].type, e, a->at[1].node, node));
     for (int i = 0; i < n; i++)
-        m[i] = each(C, a->at[0].type, item[i], a->at[1].node, node);
+        m[i] = host_each(C, a->at[0].type, item[i], a->at[1].node, node);
     return type_view_of(sym("map"), m, n);
 }
 
 static const Type *host_filter(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *t = arg(a, 1);
+    const Type *t = host_arg(a, 1);
 
-    if (a->n == 2 && t && t->kind != TY_TENSOR && arg(a, 0) && arg(a, 0)->kind == TY_FUNC)
-        each(C, a->at[0].type, element_of(t), a->at[1].node, node);
+    if (a->n == 2 && t && t->kind != TY_TENSOR && host_arg(a, 0) && host_arg(a, 0)->kind == TY_FUNC)
+        host_each(C, a->at[0].type, element_of(t), a->at[1].node, node);
     return a->n == 2 && t && t->kind != TY_TENSOR ? type_iterable(sym("filter"), element_of(t)) : NULL;
 }
 
@@ -483,7 +303,8 @@ static const Type *host_chosen(Check *C, const CallArgs *a, Ast *node)
     const Type *row[ITEMS_MAX];
     int64_t k;
 
-    if (a->n != 2 || !arg(a, 0) || !arg(a, 1) || arg(a, 1)->kind != TY_INT || !dim_const_value(arg(a, 1)->value, &k) || k < 1 || k > 8)
+    if (a->n != 2 || !host_arg(a, 0) || !host_arg(a, 1) || host_arg(a, 1)->kind != TY_INT ||
+        !dim_const_value(host_arg(a, 1)->value, &k) || k < 1 || k > 8)
         return NULL;
     for (int i = 0; i < k; i++)
         row[i] = element_of(a->at[0].type);
@@ -497,10 +318,10 @@ static const Type *host_chain(Check *C, const CallArgs *a, Ast *node)
     int n = 0;
 
     for (int i = 0; i < a->n; i++) {
-        int k = arg(a, i) ? type_items(arg(a, i), &item) : -1;
-        if (!arg(a, i) || a->at[i].stars)
+        int k = host_arg(a, i) ? type_items(host_arg(a, i), &item) : -1;
+        if (!host_arg(a, i) || a->at[i].stars)
             return NULL;
-        any = any ? type_join(any, element_of(arg(a, i))) : element_of(arg(a, i));
+        any = any ? type_join(any, element_of(host_arg(a, i))) : element_of(host_arg(a, i));
         n = k < 0 || n < 0 || n + k > ITEMS_MAX ? -1 : n + k;
         for (int e = 0; n >= 0 && e < k; e++)
             m[n - k + e] = item[e];
@@ -513,21 +334,21 @@ static const Type *host_islice(Check *C, const CallArgs *a, Ast *node)
 {
     const Type *const *item;
     int64_t lo = 0, hi = 0;
-    int n = type_items(arg(a, 0), &item);
+    int n = type_items(host_arg(a, 0), &item);
 
-    if (!arg(a, 0) || a->n < 2 || a->n > 4)
+    if (!host_arg(a, 0) || a->n < 2 || a->n > 4)
         return NULL;
-    if (n < 0 || a->n == 4 || !arg(a, a->n - 1) || !type_int_value(arg(a, a->n - 1), &hi) ||
-        (a->n == 3 && (!arg(a, 1) || !type_int_value(arg(a, 1), &lo))))
-        return type_iterable(sym("islice"), element_of(arg(a, 0)));
+    if (n < 0 || a->n == 4 || !host_arg(a, a->n - 1) || !type_int_value(host_arg(a, a->n - 1), &hi) ||
+        (a->n == 3 && (!host_arg(a, 1) || !type_int_value(host_arg(a, 1), &lo))))
+        return type_iterable(sym("islice"), element_of(host_arg(a, 0)));
     hi = hi > n ? n : hi;
-    return lo >= 0 && lo < hi ? type_view_of(sym("islice"), item + lo, (int)(hi - lo)) : type_iterable(sym("islice"), element_of(arg(a, 0)));
+    return lo >= 0 && lo < hi ? type_view_of(sym("islice"), item + lo, (int)(hi - lo)) : type_iterable(sym("islice"), element_of(host_arg(a, 0)));
 }
 
 /* cycle(xs), takewhile(f, xs) and their kin: some of the elements of their last argument. */
 static const Type *some_of(const CallArgs *a, const char *cls)
 {
-    const Type *t = a->n ? arg(a, a->n - 1) : NULL;
+    const Type *t = a->n ? host_arg(a, a->n - 1) : NULL;
 
     return t && t->kind != TY_TENSOR ? type_iterable(sym(cls), element_of(t)) : NULL;
 }
@@ -538,7 +359,7 @@ static const Type *host_while(Check *C, const CallArgs *a, Ast *node) { return a
 
 static const Type *host_pairwise(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *t = arg(a, 0), *const *item, *m[ITEMS_MAX], *pair[2];
+    const Type *t = host_arg(a, 0), *const *item, *m[ITEMS_MAX], *pair[2];
     int n = type_items(t, &item);
 
     if (!t || a->n != 1 || t->kind == TY_TENSOR)
@@ -564,7 +385,7 @@ static const Type *host_keys(Check *C, const CallArgs *a, Ast *node)
 
 static const Type *host_next(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *t = arg(a, 0);
+    const Type *t = host_arg(a, 0);
 
     return a->n == 1 && t && t->kind == TY_OBJECT && t->item ? element_of(t) : NULL;
 }
@@ -572,7 +393,7 @@ static const Type *host_next(Check *C, const CallArgs *a, Ast *node)
 /* Only a tensor of one element is a number. */
 static void judge_one(Check *C, const char *name, const CallArgs *a, Ast *node)
 {
-    const Type *t = a->n ? arg(a, 0) : NULL;
+    const Type *t = a->n ? host_arg(a, 0) : NULL;
 
     if (t && t->kind == TY_TENSOR)
         tcall_judge_number(&(TCall){.C = C, .name = name, .node = node}, &a->at[0]);
@@ -587,12 +408,12 @@ static const Type *host_float(Check *C, const CallArgs *a, Ast *node)
 static const Type *host_int(Check *C, const CallArgs *a, Ast *node)
 {
     judge_one(C, "int", a, node);
-    return a->n == 1 && arg(a, 0) && arg(a, 0)->kind == TY_INT ? arg(a, 0) : NULL;
+    return a->n == 1 && host_arg(a, 0) && host_arg(a, 0)->kind == TY_INT ? host_arg(a, 0) : NULL;
 }
 
 static const Type *host_str(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *t = a->n == 1 ? arg(a, 0) : NULL;
+    const Type *t = a->n == 1 ? host_arg(a, 0) : NULL;
 
     return t && t->kind == TY_DTYPE ? type_str(sym(element_text((uint8_t)t->value, t->ref))) : t && t->kind == TY_STR ? t : NULL;
 }
@@ -615,7 +436,7 @@ static bool is_mode(const char *s)
 
 static const Type *host_open(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *mode = arg(a, 1);
+    const Type *mode = host_arg(a, 1);
 
     for (int i = 0; i < a->n; i++)
         if (a->at[i].name && !strcmp(a->at[i].name->text, "mode"))
@@ -631,7 +452,7 @@ static const Type *host_open(Check *C, const CallArgs *a, Ast *node)
 /* dict(pairs), of which only the kinds of keys and values are known. */
 static const Type *host_dict(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *t = a->n == 1 ? arg(a, 0) : NULL, *pair = t && (t->kind == TY_OBJECT || t->kind == TY_LIST) ? element_of(t) : T_ANY;
+    const Type *t = a->n == 1 ? host_arg(a, 0) : NULL, *pair = t && (t->kind == TY_OBJECT || t->kind == TY_LIST) ? element_of(t) : T_ANY;
 
     return !type_is_any(pair) && pair->kind == TY_TUPLE && pair->n == 2 ? type_dict(type_settle(pair->item[0]), type_settle(pair->item[1])) : NULL;
 }
@@ -639,9 +460,9 @@ static const Type *host_dict(Check *C, const CallArgs *a, Ast *node)
 /* getattr(x, "name"), where there is no other answer to fall back on; that it is missing is left to the run. */
 static const Type *host_getattr(Check *C, const CallArgs *a, Ast *node)
 {
-    const Type *name = arg(a, 1), *t = NULL;
+    const Type *name = host_arg(a, 1), *t = NULL;
 
-    if (a->n != 2 || !arg(a, 0) || !name || name->kind != TY_STR || !name->text)
+    if (a->n != 2 || !host_arg(a, 0) || !name || name->kind != TY_STR || !name->text)
         return NULL;
     C->quiet++;
     t = attribute(C, a->at[0].type, name->text, node);
@@ -662,7 +483,7 @@ static const struct { const char *name; HostFn *fn; } rules[] = {
 static void judge_iterated(Check *C, const char *name, const CallArgs *a)
 {
     static const char *const names[] = {"list", "tuple", "set", "frozenset", "sorted", "enumerate", "reversed", "zip"};
-    const Type *t = arg(a, 0);
+    const Type *t = host_arg(a, 0);
 
     for (size_t i = 0; t && t->kind != TY_FLOAT && i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i], name))

@@ -4,7 +4,7 @@
  * A graph has room for one kind of result: the arms of cond must agree.  The functions of loops are
  * followed for the first round, the one whose sizes are known.
  */
-#include "frontend/check/checker.h"
+#include "frontend/check/transforms.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,20 +5,20 @@
  * the function in `ref`; without a function it is a decorator that waits for
  * one, as in @vmap(in_dims=0).
  */
-#include "frontend/check/kernels.h"
+#include "frontend/check/transforms.h"
 
 #include "base/words.h"
+#include "frontend/check/kernels.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /*
- * value, from bit 0: 8 bits the Transform;
- *   grad: 8 bits argnum, 1 bit argnums was given, 1 bit has_aux; argnums of a tuple: 4 bits how many and one more, then 5 bits for each
+ * value, from bit 0: 8 bits the Transform; of grad and its kin see transform_grad.c;
  *   vmap: 4 bits out axis, then 4 bits for each of 12 arguments' axes, then 4 bits how many there are and one more; 0: any number
  * An axis from the end is below AXIS_UNKNOWN: 13 is -1, 12 is -2, and so on down to AXIS_FIRST.
  */
-enum { ARGNUM = 8, GIVEN = 16, AUX = 17, ARGNUMS = 18, ARGNUMS_MAX = 8, OUT_AXIS = 8, IN_AXIS = 12, MAPPED = 12, IN_COUNT = 60 };
+enum { OUT_AXIS = 8, IN_AXIS = 12, MAPPED = 12, IN_COUNT = 60 };
 enum { AXIS_FIRST = 9, AXIS_UNKNOWN = 14, AXIS_NONE = 15 };
 
 static const struct { const char *name; Transform which; } makers[] = {
@@ -31,10 +31,7 @@ static const struct { const char *name; Transform which; } makers[] = {
 
 /* ------------------------------------------------------------- trees of tensors */
 
-/* A tree of tensors with each one changed; NULL: something in it is not known. */
-typedef struct { TType *(*change)(TType *t, const void *with); const void *with; } Change;
-
-static const Type *change_tree(const Type *t, const Change *c)
+const Type *tree_changed(const Type *t, const TreeChange *c)
 {
     const Type *m[ITEMS_MAX];
     TType x;
@@ -48,7 +45,7 @@ static const Type *change_tree(const Type *t, const Change *c)
     if ((t->kind != TY_TUPLE && t->kind != TY_LIST && t->kind != TY_DICT) || t->n < 0 || t->n > ITEMS_MAX)
         return NULL;
     for (int i = 0; i < t->n; i++)
-        if (!(m[i] = t->kind == TY_DICT && i % 2 == 0 ? t->item[i] : change_tree(t->item[i], c)))
+        if (!(m[i] = t->kind == TY_DICT && i % 2 == 0 ? t->item[i] : tree_changed(t->item[i], c)))
             return NULL;
     if (t->kind == TY_TUPLE)
         return type_tuple(m, t->n);
@@ -72,17 +69,6 @@ static TType *drop_axis(TType *t, const void *with)
     memmove(t->shape + k, t->shape + k + 1, sizeof(Dim) * (size_t)(t->rank - k - 1));
     t->rank--;
     return t;
-}
-
-/* May they be the same? */
-static bool sizes_agree(const TType *a, const TType *b)
-{
-    if (a->rank == RANK_UNKNOWN || b->rank == RANK_UNKNOWN)
-        return true;
-    for (int i = 0; i < a->rank && i < b->rank; i++)
-        if (dims_differ(a->shape[i], b->shape[i]))
-            return false;
-    return a->rank == b->rank;
 }
 
 typedef struct { int axis; Dim size; } NewAxis;
@@ -144,7 +130,7 @@ static bool has_no_axis(const Type *t, int code)
     return rank != RANK_UNKNOWN && (axis_of(code, rank) < 0 || axis_of(code, rank) >= rank);
 }
 
-static bool has_names(const CallArgs *a)
+bool call_has_names(const CallArgs *a)
 {
     for (int i = 0; i < a->n; i++)
         if (a->at[i].name)
@@ -162,7 +148,7 @@ static const Type *call_vmap(Check *C, const Type *t, CallArgs *a, Ast *node)
     int out = (int)(t->value >> OUT_AXIS & 15), axes = (int)(t->value >> IN_COUNT & 15);
     char text[96];
 
-    if (axes && axes - 1 != a->n && !a->open && !has_names(a)) {
+    if (axes && axes - 1 != a->n && !a->open && !call_has_names(a)) {
         snprintf(text, sizeof text, "vmap: in_axes has %d entries, the call %d argument%s", axes - 1, a->n, a->n == 1 ? "" : "s");
         diag_help(REPORT(C, E0306, node->span, text), "in_axes has one entry for each argument: an axis, or None for one that is not mapped");
         return T_ANY;
@@ -178,7 +164,7 @@ static const Type *call_vmap(Check *C, const Type *t, CallArgs *a, Ast *node)
             tensor_axis_report(C, a->at[i].type->tensor, axis < AXIS_FIRST ? axis : axis - AXIS_UNKNOWN, "vmap", node);
             return T_ANY;
         }
-        inner[i].type = axis == AXIS_UNKNOWN ? NULL : change_tree(a->at[i].type, &(Change){drop_axis, &axis});
+        inner[i].type = axis == AXIS_UNKNOWN ? NULL : tree_changed(a->at[i].type, &(TreeChange){drop_axis, &axis});
         if (!inner[i].type)
             inner[i].type = T_ANY;
         if (size == DIM_BAD)
@@ -193,225 +179,8 @@ static const Type *call_vmap(Check *C, const Type *t, CallArgs *a, Ast *node)
     r = call_type(C, t->ref, &in, node);
     if (lead == DIM_BAD || out >= AXIS_UNKNOWN)
         return T_ANY;
-    r = change_tree(r, &(Change){add_axis, &(NewAxis){out, lead}});
+    r = tree_changed(r, &(TreeChange){add_axis, &(NewAxis){out, lead}});
     return r ? r : T_ANY;
-}
-
-/* ------------------------------------------------------------- grad, jacobians */
-
-/* Without argnums, Parameters among the arguments come first: any tensor may be one, and a module holds some. */
-static bool may_be_parameter(const Check *C, const Type *t)
-{
-    if (type_is_any(t) || (C->parameters && t->kind == TY_TENSOR) || (t->kind == TY_INSTANCE && ((const Cls *)t->ref)->is_module))
-        return true;
-    for (int i = 0; (t->kind == TY_TUPLE || t->kind == TY_LIST || t->kind == TY_DICT) && i < t->n; i++)
-        if (may_be_parameter(C, t->item[i]))
-            return true;
-    return false;
-}
-
-/* The first of several alone may be a module: its gradient is like it. */
-static bool no_parameters(const Check *C, const CallArgs *a)
-{
-    for (int i = a->n > 1 && !type_is_any(a->at[0].type) && a->at[0].type->kind == TY_INSTANCE; i < a->n; i++)
-        if ((a->n > 1 || type_is_any(a->at[0].type)) && may_be_parameter(C, a->at[i].type))
-            return false;
-    return true;
-}
-
-/* By a narrow tensor with a loss scale or a master copy it is f32 (docs/numerics.md). */
-static TType *gradient_like(TType *g, const void *with)
-{
-    if (g->policy && (g->policy->has_scale || g->policy->master) && dtype_is_float((DType)g->dtype) && dtype_info[g->dtype].bits < 32) {
-        g->dtype = DT_f32;
-        g->policy = NULL;
-    }
-    return g;
-}
-
-/* May that be a scalar? false: no, reported. */
-static bool is_scalar(Check *C, const Type *value, Ast *node)
-{
-    Diag *d;
-
-    if (type_is_any(value))
-        return true;
-    if (value->kind == TY_TUPLE || value->kind == TY_LIST || value->kind == TY_DICT || value->kind == TY_STR || value->kind == TY_NONE) {
-        diag_help(REPORT(C, E0309, node->span, type_text(value)), value->kind == TY_TUPLE ? "has_aux=True allows (value, anything)"
-                                                                                          : "return one number");
-        return false;
-    }
-    if (value->kind != TY_TENSOR || value->tensor->rank == RANK_UNKNOWN || !value->tensor->rank)
-        return true;
-    d = REPORT(C, E0309, node->span, shape_of(value->tensor));
-    diag_help(d, "reduce the result to one number, for example with .sum() or .mean()");
-    diag_help(d, "for all derivatives use jacrev(f), and jacfwd(grad(f)) for second ones");
-    return false;
-}
-
-/* The gradient of argument `which`; numbers become tensors. */
-static const Ast *value_of(const Ast *arg) { return AST_IS(arg, Arg) ? AST_AS(arg, Arg)->value : arg; }
-
-static void argnum_judged(Check *C, const char *transform, int which, const CallArgs *a, Ast *node)
-{
-    char text[96];
-
-    if (which < a->n || a->open || has_names(a))
-        return;
-    snprintf(text, sizeof text, "%s: argnums has %d, the call %d argument%s", transform, which, a->n, a->n == 1 ? "" : "s");
-    diag_help(REPORT(C, E0306, node->span, text), "argnums counts the arguments from 0");
-}
-
-static const Type *gradient_of(Check *C, const CallArgs *a, int which, Ast *node)
-{
-    const Type *g = a->n > which && !a->at[which].name && !a->open ? a->at[which].type : T_ANY;
-    char text[96];
-
-    argnum_judged(C, "grad", which, a, node);
-    if (type_is_any(g))
-        return T_ANY;
-    if (g->kind == TY_STR || g->kind == TY_BOOL || g->kind == TY_NONE || (g->kind == TY_INT && AST_IS(value_of(a->at[which].node), Int)) ||
-        (g->kind == TY_TENSOR && !C->branches && g->tensor->dtype != DT_NONE && !dtype_is_float((DType)g->tensor->dtype) &&
-         !dtype_is_complex((DType)g->tensor->dtype))) {
-        snprintf(text, sizeof text, "grad: argument %d, by which is derived, has no floats", which);
-        diag_help(REPORT(C, E0401, node->span, text), "derive by a tensor of floats: x.to(f32), or name another argument with argnums=");
-        return T_ANY;
-    }
-    if (g->kind == TY_INSTANCE)
-        return g->inst ? g : T_ANY;
-    g = change_tree(g, &(Change){gradient_like, NULL});
-    return g ? g : T_ANY;
-}
-
-/* Of one argument, or a tuple of those of several. */
-static const Type *gradients(Check *C, const Type *t, const CallArgs *a, Ast *node)
-{
-    const Type *m[ARGNUMS_MAX];
-    int n = (int)(t->value >> ARGNUMS & 15) - 1;
-
-    if (n < 0)
-        return (t->value >> GIVEN & 1) || no_parameters(C, a) ? gradient_of(C, a, (int)(t->value >> ARGNUM) & 255, node) : T_ANY;
-    for (int i = 0; i < n; i++)
-        m[i] = gradient_of(C, a, (int)(t->value >> (ARGNUMS + 4 + 5 * i) & 31), node);
-    return type_tuple(m, n);
-}
-
-static const Type *call_grad(Check *C, const Type *t, CallArgs *a, Ast *node)
-{
-    const Type *r = call_type(C, t->ref, a, node), *pair[2], *value = r, *g = gradients(C, t, a, node);
-    bool aux = t->value >> AUX & 1;
-
-    if (aux && !type_is_any(r) && (r->kind == TY_TENSOR || r->kind == TY_FLOAT || (r->kind == TY_TUPLE && r->n >= 0 && r->n != 2))) {
-        diag_help(REPORT(C, E0906, node->span, "with has_aux=True the result of the function", "a pair (value, aux)", type_text(r)),
-                  "return value, aux; or leave has_aux out");
-        return T_ANY;
-    }
-    if (aux)
-        value = !type_is_any(r) && r->kind == TY_TUPLE && r->n == 2 ? r->item[0] : T_ANY;
-    if (!is_scalar(C, value, node))
-        return T_ANY;
-    pair[0] = (t->value & 255) == TRANSFORM_GRAD ? g : r;
-    pair[1] = (t->value & 255) == TRANSFORM_GRAD ? (aux && !type_is_any(r) && r->kind == TY_TUPLE && r->n == 2 ? r->item[1] : T_ANY) : g;
-    return (t->value & 255) == TRANSFORM_GRAD && !aux ? g : type_tuple(pair, 2);
-}
-
-/* All derivatives of f at one tensor: the result's axes, then the argument's (twice for a hessian). */
-static const Type *call_jacobian(Check *C, const Type *t, CallArgs *a, Ast *node, int times)
-{
-    bool given = t->value >> GIVEN & 1, several = t->value >> ARGNUMS & 15, aux = t->value >> AUX & 1;
-    int which = (int)(t->value >> ARGNUM) & 255;
-    const Type *r = call_type(C, t->ref, a, node), *x = a->n > which && !a->at[which].name ? a->at[which].type : T_ANY;
-    TType j;
-
-    if (given && !several)
-        argnum_judged(C, times == 2 ? "hessian" : "the jacobian", which, a, node);
-    if (aux || (times == 2 && !is_scalar(C, r, node)))
-        return T_ANY;
-    if (several || type_is_any(r) || type_is_any(x) || r->kind != TY_TENSOR || x->kind != TY_TENSOR || r->tensor->rank == RANK_UNKNOWN ||
-        x->tensor->rank == RANK_UNKNOWN || r->tensor->rank + times * x->tensor->rank > 15 || (a->n != 1 && !given))
-        return T_ANY;
-    j = *r->tensor;
-    for (int i = 0; i < times; i++)
-        for (int k = 0; k < x->tensor->rank; k++)
-            j.shape[j.rank++] = x->tensor->shape[k];
-    return type_tensor(&j);
-}
-
-/* vjp(f, *xs): f's result, and its pullback, which has that result and the arguments as its items. */
-static const Type *make_vjp(Check *C, const Type *f, const CallArgs *a, Ast *node)
-{
-    const Type *r = call_type(C, f, &(CallArgs){a->at + 1, a->n - 1, a->open}, node), *m[ITEMS_MAX] = {r};
-    bool known = !a->open && !has_names(a) && a->n <= ITEMS_MAX;
-
-    for (int i = 1; known && i < a->n; i++)
-        m[i] = a->at[i].type;
-    return type_tuple((const Type *[]){r, known ? type_partial(TRANSFORM_PULLBACK, f, m, a->n) : T_ANY}, 2);
-}
-
-/* Does a cotangent of that shape surely not broadcast to the result's? */
-static bool broadcasts_not(const Type *ct, const Type *r)
-{
-    const TType *c = ct->tensor, *t = r->tensor;
-
-    if (c->rank == RANK_UNKNOWN || t->rank == RANK_UNKNOWN)
-        return false;
-    for (int i = 1; i <= c->rank && i <= t->rank; i++)
-        if (dims_differ(c->shape[c->rank - i], t->shape[t->rank - i]) && dims_differ(c->shape[c->rank - i], 1))
-            return true;
-    return c->rank > t->rank;
-}
-
-/* pull(ct): a tuple of the gradients of all arguments. */
-static const Type *call_pullback(Check *C, const Type *t, const CallArgs *a, Ast *node)
-{
-    const Type *m[ITEMS_MAX], *r = t->item[0], *ct = a->n == 1 ? a->at[0].type : T_ANY;
-    char text[96];
-
-    if (!a->open && a->n != 1) {
-        snprintf(text, sizeof text, "%d given, it takes 1 by position", a->n);
-        diag_help(REPORT(C, E0903, node->span, "a pullback", text), "a pullback takes one argument, the cotangent of the function's result");
-    } else if (!type_is_any(ct) && !type_is_any(r) && ct->kind == TY_TENSOR && r->kind == TY_TENSOR && broadcasts_not(ct, r)) {
-        StrBuf why = {0};
-        sb_printf(&why, "the cotangent has shape %s, the result %s", shape_of(ct->tensor), shape_of(r->tensor));
-        diag_help(REPORT(C, E0306, node->span, sb_str(&why)), "a cotangent has the shape of what the function gives");
-        origins(C, C->last, node, &(Dim){DIM_BAD}, 1);
-        sb_done(&why);
-    }
-    for (int i = 1; i < t->n; i++) {
-        m[i - 1] = type_is_any(t->item[i]) ? NULL : change_tree(t->item[i], &(Change){gradient_like, NULL});
-        m[i - 1] = m[i - 1] ? m[i - 1] : T_ANY;
-    }
-    return type_tuple(m, t->n - 1);
-}
-
-/* jvp(f, xs, vs): f's result twice; each tangent has the sizes of its primal. */
-static const Type *make_jvp(Check *C, const Type *f, const Type *xs, const Type *vs, Ast *node)
-{
-    const Type *const *x, *const *v, *pair[2];
-    CallArg arg[ITEMS_MAX];
-    int n = type_items(xs, &x), nv = type_items(vs, &v);
-
-    if (n < 0 || n > ITEMS_MAX)
-        return T_ANY;
-    if (nv >= 0 && n != nv) {
-        char text[96];
-        snprintf(text, sizeof text, "jvp: %d primal%s and %d tangent%s", n, n == 1 ? "" : "s", nv, nv == 1 ? "" : "s");
-        diag_help(REPORT(C, E0306, node->span, text), "each primal has a tangent: zeros_like(x) where it does not change");
-        return T_ANY;
-    }
-    for (int i = 0; i < n; i++) {
-        arg[i] = (CallArg){NULL, x[i], node, 0};
-        if (i >= nv || type_is_any(x[i]) || type_is_any(v[i]) || x[i]->kind != TY_TENSOR || v[i]->kind != TY_TENSOR ||
-            sizes_agree(x[i]->tensor, v[i]->tensor))
-            continue;
-        StrBuf text = {0};
-        sb_printf(&text, "jvp: the primal has shape %s, its tangent %s", shape_of(x[i]->tensor), shape_of(v[i]->tensor));
-        diag_help(REPORT(C, E0306, node->span, sb_str(&text)), "a tangent has the shape of what it changes");
-        origins(C, C->last, node, &(Dim){DIM_BAD}, 1);
-        sb_done(&text);
-    }
-    pair[0] = pair[1] = call_type(C, f, &(CallArgs){arg, n, false}, node);
-    return type_tuple(pair, 2);
 }
 
 /* ------------------------------------------------------------- scan */
@@ -445,7 +214,7 @@ static bool carry_fits(Check *C, const Type *in, const Type *out, Ast *node)
 static const Type *transform_scan(Check *C, const Type *f, const Type *init, const Type *xs, Ast *node)
 {
     int front = 0;
-    const Type *x = change_tree(xs, &(Change){drop_axis, &front}), *pair[2] = {T_ANY, T_ANY}, *r, *ys;
+    const Type *x = tree_changed(xs, &(TreeChange){drop_axis, &front}), *pair[2] = {T_ANY, T_ANY}, *r, *ys;
     CallArg arg[2] = {{NULL, init, node, 0}, {NULL, x ? x : T_ANY, node, 0}};
     Dim steps = axis_size(xs, 0);
 
@@ -460,8 +229,8 @@ static const Type *transform_scan(Check *C, const Type *f, const Type *init, con
         return type_tuple(pair, 2);
     if (!carry_fits(C, init, r->item[0], node))
         return type_tuple(pair, 2);
-    ys = steps == DIM_BAD ? NULL : change_tree(r->item[1], &(Change){add_axis, &(NewAxis){0, steps}});
-    ys = ys ? change_tree(ys, &(Change){drop_policy, NULL}) : ys;
+    ys = steps == DIM_BAD ? NULL : tree_changed(r->item[1], &(TreeChange){add_axis, &(NewAxis){0, steps}});
+    ys = ys ? tree_changed(ys, &(TreeChange){drop_policy, NULL}) : ys;
     pair[0] = type_is_any(init) || init->kind == TY_TENSOR || init->kind == TY_TUPLE ? r->item[0] : T_ANY;
     pair[1] = ys ? ys : T_ANY;
     return type_tuple(pair, 2);
@@ -488,51 +257,6 @@ const Type *type_staged(const Type *t)
     default:
         return T_ANY;
     }
-}
-
-static bool argnum(const Type *t, int64_t *k)
-{
-    return !type_is_any(t) && t->kind == TY_INT && dim_const_value(t->value, k) && *k >= 0 && *k <= 30;
-}
-
-/* argnums=k or argnums=(0, 2): false: not known. */
-static bool read_argnums(const Type *t, Dim *value)
-{
-    const Type *const *m;
-    int n = type_is_any(t) ? -1 : type_items(t, &m);
-    int64_t k;
-
-    *value |= (Dim)1 << GIVEN;
-    if (n < 0 && argnum(t, &k)) {
-        *value |= k << ARGNUM;
-        return true;
-    }
-    if (n < 0 || n > ARGNUMS_MAX)
-        return false;
-    *value |= (Dim)(n + 1) << ARGNUMS;
-    for (int i = 0; i < n; i++) {
-        if (!argnum(m[i], &k))
-            return false;
-        *value |= k << (ARGNUMS + 4 + 5 * i);
-    }
-    return true;
-}
-
-/* false: something else is asked for. */
-static bool grad_options(const CallArgs *a, int at, Dim *value)
-{
-    for (int i = at; i < a->n; i++) {
-        const CallArg *x = &a->at[i];
-        if ((!x->name && i == 1) || (x->name && !strcmp(x->name->text, "argnums"))) {
-            if (!read_argnums(x->type, value))
-                return false;
-        } else if (x->name && !strcmp(x->name->text, "has_aux") && x->type->kind == TY_BOOL && x->type->value != BOOL_UNKNOWN) {
-            *value |= (Dim)(x->type->value == BOOL_TRUE) << AUX;
-        } else {
-            return false;
-        }
-    }
-    return true;
 }
 
 static int axis_code(const Type *t)
@@ -632,7 +356,7 @@ static bool applied_at_once(Check *C, const char *name, const CallArgs *a, Ast *
 
 static bool made_of_several(Check *C, int which, const CallArgs *a, Ast *node, const Type **out)
 {
-    if (a->open || a->n < (which == TRANSFORM_TREE_MAP ? 2 : 3) || has_names(a))
+    if (a->open || a->n < (which == TRANSFORM_TREE_MAP ? 2 : 3) || call_has_names(a))
         return false;
     *out = which == TRANSFORM_TREE_MAP ? transform_tree_map(C, a, node) :
            which == TRANSFORM_COND ? transform_cond(C, a, node) : transform_while(C, a, node);
@@ -661,9 +385,9 @@ bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Ty
     *out = T_ANY;
     if (which == TRANSFORM_VJP || which == TRANSFORM_JVP) {
         if (f && which == TRANSFORM_VJP)
-            *out = make_vjp(C, f, a, node);
+            *out = transform_vjp(C, f, a, node);
         else if (f && a->n == 3 && !a->at[1].name && !a->at[2].name)
-            *out = make_jvp(C, f, a->at[1].type, a->at[2].type, node);
+            *out = transform_jvp(C, f, a->at[1].type, a->at[2].type, node);
         return true;
     }
     if (which == TRANSFORM_SCAN && a->n >= 3 && !a->at[1].name && !a->at[2].name) {
@@ -673,7 +397,7 @@ bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Ty
     if (which != TRANSFORM_SCAN && applied_at_once(C, name, a, node))
         return true;
     if ((which == TRANSFORM_GRAD || which == TRANSFORM_VALUE_AND_GRAD || which == TRANSFORM_JACOBIAN || which == TRANSFORM_HESSIAN) &&
-        !grad_options(a, at, &value))
+        !transform_grad_options(a, at, &value))
         return true;
     if (which == TRANSFORM_VMAP && !vmap_options(a, at, &value))
         return true;
@@ -722,18 +446,18 @@ const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node)
     case TRANSFORM_PARTIAL:
         return call_partial(C, t, a, node);
     case TRANSFORM_PULLBACK:
-        return call_pullback(C, t, a, node);
+        return transform_pullback(C, t, a, node);
     case TRANSFORM_VMAP:
         return call_vmap(C, t, a, node);
     case TRANSFORM_JACOBIAN:
-        return call_jacobian(C, t, a, node, 1);
+        return transform_jacobian(C, t, a, node, 1);
     case TRANSFORM_HESSIAN:
-        return call_jacobian(C, t, a, node, 2);
+        return transform_jacobian(C, t, a, node, 2);
     case TRANSFORM_SCAN:
         return a->n == 2 ? transform_scan(C, t->ref, a->at[0].type, a->at[1].type, node) : T_ANY;
     case TRANSFORM_STAGED:
         return type_staged(call_type(C, t->ref, a, node));
     default:
-        return call_grad(C, t, a, node);
+        return transform_grad(C, t, a, node);
     }
 }
