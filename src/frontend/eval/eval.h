@@ -25,6 +25,10 @@ enum { REGIONS_MAX = 16 };
 /* A variable set in one arm of a staged branch only. */
 typedef struct HalfSet { const Code *code; uint32_t slot; Span branch, at; } HalfSet;
 
+/* Natives whose calls on large tensors are graphs (tensor/whole.h): what is staged (NULL: nothing), and elements that body calls went over. */
+typedef enum WholeId { WHOLE_VAR, WHOLE_STD, WHOLE_CLIP, WHOLE_COUNT } WholeId;
+typedef struct WholeNative { Obj *staged; int64_t worked; } WholeNative;
+
 struct Interp {
     Frame *frame;               /* innermost */
     char *stack_limit;          /* calls below this address take the slow path */
@@ -48,6 +52,7 @@ struct Interp {
     struct Ranks *ranks;        /* the innermost SPMD function under way: ranks.c; NULL: none */
     Trace trace;
     Value graph_passes;         /* the program's passes over graphs: called with each that is staged. V_ERR: none */
+    WholeNative whole[WHOLE_COUNT];
     Value last_graph;           /* of the function that was staged last, a GraphIR. V_ERR: none was */
     struct Watch *watch;        /* what the run counts about itself: tensor/watch.c; NULL: nothing */
     struct Ranges *ranges;      /* who is told when functions begin and end: tensor/ranges.h; NULL: nobody */

@@ -310,6 +310,8 @@ static void drop_values(Interp *I)
     value_unref(I->no_keywords);
     value_unref(I->graph_passes);
     value_unref(I->last_graph);
+    for (int i = 0; i < WHOLE_COUNT; i++)
+        obj_unref(I->whole[i].staged);
     I->no_arguments = I->no_keywords = VERR;
     obj_unref(I->main);
     obj_unref(I->modules);

@@ -18,6 +18,7 @@
 #include "frontend/tensor/jit_sizes.h"
 #include "frontend/tensor/ranges.h"
 #include "frontend/tensor/watch.h"
+#include "frontend/tensor/whole.h"
 #include "ir/schedule/rehearse.h"
 #include "ir/schedule/schedule.h"
 
@@ -646,14 +647,20 @@ static Value f_jit_within(Interp *I, Value *a)          /* f, blocks, names */
     return v;
 }
 
-static Value f_staged_when_large(Interp *I, Value *a)
+Obj *jit_when_large(Value f)
 {
     const Value opt[TRANSFORM_OPTIONS] = {VNONE, VNONE, VNONE, vint(MODE_DEFAULT), VNONE, VNONE};
+
+    return transform_new(whole_name, call_jit, f, opt, TRANSFORM_OPTIONS).o;
+}
+
+static Value f_staged_when_large(Interp *I, Value *a)
+{
     FuncObj *f = a[0].tag == V_FUNC ? (FuncObj *)a[0].o : NULL;
 
     if (!f || f->code->varargs >= 0 || f->code->kwargs >= 0 || f->whole)
         return raise(I, EXC_TypeError, "a function with named parameters alone is staged when its tensors are large");
-    f->whole = transform_new(whole_name, call_jit, a[0], opt, TRANSFORM_OPTIONS).o;
+    f->whole = jit_when_large(a[0]);
     return value_ref(a[0]);
 }
 

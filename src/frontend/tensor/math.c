@@ -4,6 +4,7 @@
 #include "frontend/dist/dist.h"
 #include "frontend/tensor/bind.h"
 #include "frontend/tensor/tree.h"
+#include "frontend/tensor/whole.h"
 
 #include <math.h>
 #include <string.h>
@@ -213,13 +214,15 @@ static Tensor *bound(Interp *I, Tensor *x, Value limit, OpId op)
     return y;
 }
 
-static Value f_clip(Interp *I, Value *a)
+static Value clip_of(Interp *I, Value *a)
 {
     Value lo = arg_either(a[1], a[3]), hi = arg_either(a[2], a[4]);
     if (!is_given(lo) && !is_given(hi))
         return raise(I, EXC_TypeError, "clip needs a lower bound, an upper bound or both");
     return value_of(bound(I, bound(I, arg_tensor(I, a[0], "clip"), lo, OP_maximum), hi, OP_minimum));
 }
+
+static Value f_clip(Interp *I, Value *a) { return whole_native(I, WHOLE_CLIP, "clip", clip_of, a); }
 
 /* ------------------------------------------------------------- conversion */
 

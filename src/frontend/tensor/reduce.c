@@ -5,6 +5,7 @@
  * variance of a narrow float is summed in f32 and rounded once at the end.
  */
 #include "frontend/tensor/bind.h"
+#include "frontend/tensor/whole.h"
 
 #include <string.h>
 
@@ -165,8 +166,10 @@ static Value spread(Interp *I, Value *a, bool root, const char *name)          /
     return value_of(y);
 }
 
-static Value f_var(Interp *I, Value *a) { return spread(I, a, false, "var"); }
-static Value f_std(Interp *I, Value *a) { return spread(I, a, true, "std"); }
+static Value var_of(Interp *I, Value *a) { return spread(I, a, false, "var"); }
+static Value std_of(Interp *I, Value *a) { return spread(I, a, true, "std"); }
+static Value f_var(Interp *I, Value *a) { return whole_native(I, WHOLE_VAR, "var", var_of, a); }
+static Value f_std(Interp *I, Value *a) { return whole_native(I, WHOLE_STD, "std", std_of, a); }
 
 /* ------------------------------------------------------------- positions */
 
