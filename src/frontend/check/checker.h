@@ -137,6 +137,10 @@ bool results_differ(const Type *a, const Type *b, const Type **x, const Type **y
 void put_result(const Type *t, StrBuf *out);
 
 /* facts.c */
+/* What a test tells that is no combination of others, in `out`, where it holds or fails. */
+typedef void TestReader(Check *C, Ast *test, bool holds, void *out);
+/* Goes through not, and, or to those tests whose outcome follows from that of the whole. */
+void test_read(Check *C, Ast *test, bool holds, TestReader *read, void *out);
 void facts_read(Check *C, Ast *test, bool holds, Facts *out);   /* what follows of sizes where the test holds, or fails */
 void facts_hold(const Fact *at, int n);                         /* until the dim_pop of whoever calls */
 void facts_assume(Check *C, const Facts *f);                    /* until facts_drop to what C->facts was before; not in kernels */

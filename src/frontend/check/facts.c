@@ -83,19 +83,24 @@ static void read_compare(Check *C, AstCompare *c, bool holds, Facts *out)
     }
 }
 
-static void read_test(Check *C, Ast *test, bool holds, Facts *out)
+void test_read(Check *C, Ast *test, bool holds, TestReader *read, void *out)
 {
     AstBoolOp *b = AST_AS(test, BoolOp);
 
+    if (AST_IS(test, UnaryOp) && AST_AS(test, UnaryOp)->op == AOP_NOT)
+        test_read(C, AST_AS(test, UnaryOp)->operand, !holds, read, out);
+    else if (!AST_IS(test, BoolOp))
+        read(C, test, holds, out);
+    else if (holds == (b->op == AOP_AND))           /* all of them do, or fail; else which one is not known */
+        for (int i = 0; i < b->values.n; i++)
+            test_read(C, b->values.at[i], holds, read, out);
+}
+
+static void read_one(Check *C, Ast *test, bool holds, void *state)
+{
+    Facts *out = state;
+
     switch (test->kind) {
-    case AST_UnaryOp:
-        if (AST_AS(test, UnaryOp)->op == AOP_NOT)
-            read_test(C, AST_AS(test, UnaryOp)->operand, !holds, out);
-        break;
-    case AST_BoolOp:
-        for (int i = 0; holds == (b->op == AOP_AND) && i < b->values.n; i++)
-            read_test(C, b->values.at[i], holds, out);
-        break;
     case AST_Compare:
         read_compare(C, AST_AS(test, Compare), holds, out);
         break;
@@ -113,7 +118,7 @@ void facts_read(Check *C, Ast *test, bool holds, Facts *out)
 {
     out->n = 0;
     C->quiet++;                                     /* what a test compares is its own business */
-    read_test(C, test, holds, out);
+    test_read(C, test, holds, read_one, out);
     C->quiet--;
 }
 

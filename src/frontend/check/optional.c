@@ -105,21 +105,13 @@ static void read_class(Check *C, const AstCall *c, bool holds, Narrowing *out)
         tell(out, trail, at, t);
 }
 
-static void read_test(Check *C, Ast *test, bool holds, Narrowing *out)
+static void read_one(Check *C, Ast *test, bool holds, void *state)
 {
-    const AstBoolOp *b = AST_AS(test, BoolOp);
     const AstCompare *c = AST_AS(test, Compare);
     const AstCompareItem *x;
+    Narrowing *out = state;
 
     switch (test->kind) {
-    case AST_UnaryOp:
-        if (AST_AS(test, UnaryOp)->op == AOP_NOT)
-            read_test(C, AST_AS(test, UnaryOp)->operand, !holds, out);
-        break;
-    case AST_BoolOp:
-        for (int i = 0; holds == (b->op == AOP_AND) && i < b->values.n; i++)
-            read_test(C, b->values.at[i], holds, out);
-        break;
     case AST_Compare:
         x = AST_AS(c->rest.at[0], CompareItem);
         if (c->rest.n == 1 && ast_is_const(x->right, CONST_NONE) && (x->op == AOP_IS || x->op == AOP_EQ || x->op == AOP_IS_NOT || x->op == AOP_NE))
@@ -144,7 +136,7 @@ void narrow_more(Check *C, Ast *test, bool holds, Narrowing *out)
     if (C->kernel)
         return;
     C->quiet++;
-    read_test(C, test, holds, out);
+    test_read(C, test, holds, read_one, out);
     C->quiet--;
 }
 

@@ -12,7 +12,7 @@
  * What no way has set is the checker's (E0218), which knows which tests are decided; but what `del` or the end of a handler
  * takes away is said here.  Only bodies in which a variable is first set below a test, or deleted, are walked.
  */
-#include "frontend/check/resolve.h"
+#include "frontend/check/unset.h"
 
 #include "frontend/check/collect.h"
 #include "frontend/check/depth.h"
@@ -20,239 +20,6 @@
 #include "frontend/check/spaces.h"
 
 #include <string.h>
-
-typedef enum { NOT_SET, TAKEN, PARTLY, IS_SET } State;      /* TAKEN: by del, or by the end of its handler */
-
-typedef struct { uint8_t state, other; int hushed, stamp; const Ast *why; } Var;        /* why: the statement that sets it on some ways */
-typedef struct { int slot; uint8_t state; const Ast *why; } Put;
-typedef struct { Vec(Put) put; bool dead; } Way;        /* what changed, each variable once */
-
-enum { TOPICS_MAX = 24 };
-/* The names that a statement tests and sets. */
-typedef struct { Sym at[TOPICS_MAX]; int n, depth; } Topics;
-
-/* A variable that was PARTLY, and what the statement that set it speaks of, once that was asked. */
-typedef struct { int slot; const Ast *why; Topics of; } Doubt;
-enum { DOUBTS_MAX = 64 };
-
-typedef struct Walk {
-    Res *R;
-    Scope *scope;
-    Var *var;                   /* by slot */
-    int n, stamp, depth, tries;
-    Vec(Put) log;               /* what variables were before each store */
-    Vec(int) hushed;            /* slots: believed until the block ends */
-    Vec(Doubt) doubts;
-    bool dead;
-    int breaks;                 /* out of the innermost loop */
-} Walk;
-
-/* ------------------------------------------------------------- variables */
-
-static Var *var_of(Walk *w, const AstName *n)
-{
-    bool own = w->scope->kind == SCOPE_MODULE ? n->bind == BIND_GLOBAL : n->bind == BIND_LOCAL || n->bind == BIND_CELL;
-
-    return own && (int)n->slot < w->n ? &w->var[n->slot] : NULL;
-}
-
-static void put(Walk *w, int slot, uint8_t state, const Ast *why)
-{
-    Var *v = &w->var[slot];
-
-    if (v->state == state)
-        return;
-    vec_push(&w->log, ((Put){slot, v->state, v->why}));
-    if (state == PARTLY && w->doubts.n < DOUBTS_MAX)
-        vec_push(&w->doubts, ((Doubt){.slot = slot}));
-    v->state = state;
-    v->why = why;
-}
-
-static void bind(Walk *w, const AstName *n)
-{
-    Var *v = n ? var_of(w, n) : NULL;
-
-    if (v)
-        put(w, (int)(v - w->var), IS_SET, NULL);
-}
-
-static void read_name(Walk *w, const AstName *n)
-{
-    Var *v = var_of(w, n);
-    const Local *l;
-    Diag *d;
-
-    if (!v || v->state == IS_SET || v->state == NOT_SET || v->hushed || w->tries || w->dead)
-        return;
-    l = scope_local(w->scope, n->id);
-    if (l && v->state == PARTLY && v->why) {
-        d = DIAG_AT(w->R->sink, E0219, n->ast.span, n->id->text);
-        diag_label(d, span_head(v->why->span, v->why->kind == AST_Try ? "try" : v->why->kind == AST_Match ? "match" : "if"),
-                   "not every way through this assigns it");
-        diag_label(d, l->decl, "assigned here");
-    } else if (v->state == TAKEN) {
-        d = DIAG_AT(w->R->sink, E0218, n->ast.span, n->id->text);
-        if (v->why && v->why->kind == AST_Handler)
-            diag_label(d, span_head(v->why->span, "except"), "the name is gone when this handler ends");
-        else if (v->why)
-            diag_label(d, v->why->span, "deleted here");
-        if (v->why)
-            diag_help(d, v->why->kind == AST_Handler ? "give it to another variable in the handler" : "read it before, or do not delete it");
-    }
-    put(w, (int)(v - w->var), IS_SET, NULL);                /* said once */
-}
-
-/* ------------------------------------------------------------- ways */
-
-static Way way_end(Walk *w, int from)
-{
-    Way way = {.dead = w->dead};
-
-    w->stamp++;
-    for (int i = from; i < w->log.n; i++) {
-        Var *v = &w->var[w->log.at[i].slot];
-        if (v->stamp != w->stamp)
-            vec_push(&way.put, ((Put){w->log.at[i].slot, v->state, v->why}));
-        v->stamp = w->stamp;
-    }
-    while (w->log.n > from) {
-        Put p = w->log.at[--w->log.n];
-        w->var[p.slot].state = p.state;
-        w->var[p.slot].why = p.why;
-    }
-    w->dead = false;
-    return way;
-}
-
-/* taken: what took it, on one of the ways */
-static void put_both(Walk *w, int slot, uint8_t a, uint8_t b, const Ast *why, const Ast *taken)
-{
-    uint8_t most = a > b ? a : b;
-
-    if (a == b || most <= TAKEN)
-        put(w, slot, most, a == PARTLY ? why : most == TAKEN ? taken : NULL);
-    else
-        put(w, slot, w->var[slot].hushed && most == IS_SET ? IS_SET : PARTLY, why);
-}
-
-/* What is so behind both, which began here. */
-static void way_join(Walk *w, Way *a, Way *b, const Ast *why)
-{
-    const Way *one = a->dead ? b : a;
-    int stamp = ++w->stamp;
-
-    w->dead = a->dead && b->dead;
-    for (int i = 0; (a->dead || b->dead) && i < one->put.n; i++)
-        put(w, one->put.at[i].slot, one->put.at[i].state, one->put.at[i].why);
-    for (int i = 0; !a->dead && !b->dead && i < a->put.n; i++) {
-        w->var[a->put.at[i].slot].stamp = stamp;
-        w->var[a->put.at[i].slot].other = a->put.at[i].state;
-    }
-    for (int i = 0; !a->dead && !b->dead && i < b->put.n; i++) {
-        Var *v = &w->var[b->put.at[i].slot];
-        put_both(w, b->put.at[i].slot, v->stamp == stamp ? v->other : v->state, b->put.at[i].state, why, b->put.at[i].why);
-        v->stamp = 0;
-    }
-    for (int i = 0; !a->dead && !b->dead && i < a->put.n; i++)
-        if (w->var[a->put.at[i].slot].stamp == stamp)
-            put_both(w, a->put.at[i].slot, w->var[a->put.at[i].slot].state, a->put.at[i].state, why, a->put.at[i].why);
-    vec_free(&a->put);
-    vec_free(&b->put);
-}
-
-/* ------------------------------------------------------------- what a statement tests and sets */
-
-static void add_topic(Topics *t, Sym s)
-{
-    if (t->n < TOPICS_MAX)
-        t->at[t->n++] = s;
-}
-
-static bool add_names(Ast *n, void *state)
-{
-    Topics *t = state;
-
-    if (!n || t->depth > 100)
-        return true;
-    if (n->kind == AST_Name)
-        add_topic(t, AST_AS(n, Name)->id);
-    if (n->kind == AST_Attribute)
-        add_topic(t, AST_AS(n, Attribute)->attr);
-    t->depth++;
-    ast_walk(n, add_names, t);
-    t->depth--;
-    return true;
-}
-
-static bool add_tests(Ast *n, void *state);
-
-static void add_targets(Topics *t, AstSeq targets)
-{
-    for (int i = 0; i < targets.n; i++)
-        add_names(targets.at[i], t);
-}
-
-static bool add_tests(Ast *n, void *state)
-{
-    Topics *t = state;
-
-    if (!n || t->depth > 100 || n->kind == AST_FunctionDef || n->kind == AST_ClassDef || n->kind == AST_Lambda)
-        return true;
-    if (n->kind == AST_If)
-        add_names(AST_AS(n, If)->test, t);
-    if (n->kind == AST_Match)
-        add_names(AST_AS(n, Match)->subject, t);
-    if (n->kind == AST_Assign)
-        add_targets(t, AST_AS(n, Assign)->targets);
-    t->depth++;
-    ast_walk(n, add_tests, t);
-    t->depth--;
-    return true;
-}
-
-static bool share(const Topics *a, const Topics *b)
-{
-    for (int i = 0; i < a->n; i++)
-        for (int k = 0; k < b->n; k++)
-            if (a->at[i] == b->at[k])
-                return true;
-    return false;
-}
-
-static void hush(Walk *w, int slot)
-{
-    w->var[slot].hushed++;
-    vec_push(&w->hushed, slot);
-}
-
-/* Where the test holds, or fails, variables that were set under a like one are believed to be there. */
-static void believe(Walk *w, Ast *test)
-{
-    Topics of = {0};
-
-    if (!w->doubts.n)
-        return;
-    add_names(test, &of);
-    for (int i = 0; i < w->doubts.n; i++) {
-        Doubt *d = &w->doubts.at[i];
-        Var *v = &w->var[d->slot];
-        if (v->state != PARTLY || v->hushed || !v->why)
-            continue;
-        if (d->why != v->why) {
-            *d = (Doubt){.slot = d->slot, .why = v->why};
-            add_tests((Ast *)v->why, &d->of);
-        }
-        if (share(&of, &d->of))
-            hush(w, d->slot);
-    }
-}
-
-static void unhush(Walk *w, int mark)
-{
-    while (w->hushed.n > mark)
-        w->var[w->hushed.at[--w->hushed.n]].hushed--;
-}
 
 /* ------------------------------------------------------------- expressions */
 
@@ -266,13 +33,13 @@ static int decided(const Ast *e)
 
 static bool visit(Ast *n, void *state);
 
-static void each(Walk *w, AstSeq seq)
+static void each(UnsetWalk *w, AstSeq seq)
 {
     for (int i = 0; i < seq.n; i++)
         visit(seq.at[i], w);
 }
 
-static void comprehension(Walk *w, AstSeq clauses, Ast *key, Ast *value)
+static void comprehension(UnsetWalk *w, AstSeq clauses, Ast *key, Ast *value)
 {
     for (int i = 0; i < clauses.n; i++) {
         AstCompFor *c = AST_AS(clauses.at[i], CompFor);
@@ -283,27 +50,27 @@ static void comprehension(Walk *w, AstSeq clauses, Ast *key, Ast *value)
     visit(value, w);
 }
 
-static void defaults(Walk *w, AstSeq params)
+static void defaults(UnsetWalk *w, AstSeq params)
 {
     for (int i = 0; i < params.n; i++)
         if (AST_IS(params.at[i], Param))
             visit(AST_AS(params.at[i], Param)->dflt, w);
 }
 
-static void tested(Walk *w, Ast *test, Ast *yes, Ast *no)
+static void tested(UnsetWalk *w, Ast *test, Ast *yes, Ast *no)
 {
     int mark = w->hushed.n;
 
     visit(test, w);
-    believe(w, test);
+    unset_believe(w, test);
     visit(decided(test) == 0 ? NULL : yes, w);
     visit(decided(test) == 1 ? NULL : no, w);
-    unhush(w, mark);
+    unset_unhush(w, mark);
 }
 
 static bool visit(Ast *n, void *state)
 {
-    Walk *w = state;
+    UnsetWalk *w = state;
     int mark;
 
     if (!n || w->depth >= WALK_DEPTH)
@@ -311,7 +78,7 @@ static bool visit(Ast *n, void *state)
     w->depth++;
     switch (n->kind) {
     case AST_Name:
-        read_name(w, AST_AS(n, Name));
+        unset_read(w, AST_AS(n, Name));
         break;
     case AST_Lambda:
         defaults(w, AST_AS(n, Lambda)->params);
@@ -332,7 +99,7 @@ static bool visit(Ast *n, void *state)
     case AST_NamedExpr:
         visit(AST_AS(n, NamedExpr)->value, w);
         if (AST_IS(AST_AS(n, NamedExpr)->target, Name))
-            bind(w, AST_AS(AST_AS(n, NamedExpr)->target, Name));
+            unset_bind(w, AST_AS(AST_AS(n, NamedExpr)->target, Name));
         break;
     case AST_IfExp:
         tested(w, AST_AS(n, IfExp)->test, AST_AS(n, IfExp)->body, AST_AS(n, IfExp)->orelse);
@@ -341,9 +108,9 @@ static bool visit(Ast *n, void *state)
         mark = w->hushed.n;
         for (int i = 0; i < AST_AS(n, BoolOp)->values.n; i++) {
             visit(AST_AS(n, BoolOp)->values.at[i], w);
-            believe(w, AST_AS(n, BoolOp)->values.at[i]);
+            unset_believe(w, AST_AS(n, BoolOp)->values.at[i]);
         }
-        unhush(w, mark);
+        unset_unhush(w, mark);
         break;
     default:
         ast_walk(n, visit, w);
@@ -354,14 +121,14 @@ static bool visit(Ast *n, void *state)
 
 /* ------------------------------------------------------------- statements */
 
-static void block(Walk *w, AstSeq body);
+static void block(UnsetWalk *w, AstSeq body);
 
-static void target(Walk *w, Ast *t)
+static void target(UnsetWalk *w, Ast *t)
 {
     if (!t)
         return;
     if (t->kind == AST_Name)
-        bind(w, AST_AS(t, Name));
+        unset_bind(w, AST_AS(t, Name));
     else if (t->kind == AST_Starred)
         target(w, AST_AS(t, Starred)->value);
     else if (t->kind == AST_Tuple || t->kind == AST_List) {
@@ -375,7 +142,7 @@ static void target(Walk *w, Ast *t)
 static const Ast *last_of(AstSeq body) { return body.n ? body.at[body.n - 1] : NULL; }
 
 /* What the program's or an imported function of that name is; NULL: none, or one of several. */
-static const AstFunctionDef *function_of(const Walk *w, const AstName *n)
+static const AstFunctionDef *function_of(const UnsetWalk *w, const AstName *n)
 {
     const Local *l = n->bind == BIND_GLOBAL ? scope_local(w->R->globals, n->id) : NULL;
     const AstImportFrom *from = l && l->nbinds == 1 ? AST_AS(l->node, ImportFrom) : NULL;
@@ -387,7 +154,7 @@ static const AstFunctionDef *function_of(const Walk *w, const AstName *n)
 }
 
 /* raise; sys.exit(), parser.error(...), or a function that ends in one of these */
-static bool is_end(const Walk *w, const Ast *s, int depth)
+static bool is_end(const UnsetWalk *w, const Ast *s, int depth)
 {
     static const char *const names[] = {"exit", "quit", "_exit", "abort", "error", "fail", "skip", NULL};
     const Ast *call = AST_IS(s, ExprStmt) ? AST_AS(s, ExprStmt)->value : NULL;
@@ -406,60 +173,60 @@ static bool is_end(const Walk *w, const Ast *s, int depth)
 /* elif that tests what the test before it did */
 static bool goes_on(const AstIf *s, const AstIf *before)
 {
-    Topics a = {0}, b = {0};
+    UnsetTopics a = {0}, b = {0};
 
     if (!before)
         return false;
-    add_names(s->test, &a);
-    add_names(before->test, &b);
-    return share(&a, &b);
+    unset_names(s->test, &a);
+    unset_names(before->test, &b);
+    return unset_share(&a, &b);
 }
 
-static void if_stmt(Walk *w, AstIf *s, const AstIf *before)
+static void if_stmt(UnsetWalk *w, AstIf *s, const AstIf *before)
 {
     int from, mark = w->hushed.n;
-    Way yes, no;
+    UnsetWay yes, no;
     bool goes;
 
     visit(s->test, w);
-    believe(w, s->test);
+    unset_believe(w, s->test);
     if (decided(s->test) >= 0) {
         block(w, decided(s->test) ? s->body : s->orelse);
         return;
     }
     from = w->log.n;
     block(w, s->body);
-    yes = way_end(w, from);
+    yes = unset_end(w, from);
     if (s->orelse.n == 1 && AST_IS(s->orelse.at[0], If))
         if_stmt(w, AST_AS(s->orelse.at[0], If), s);
     else
         block(w, s->orelse);
     w->dead |= !s->orelse.n && goes_on(s, before);
-    no = way_end(w, from);
+    no = unset_end(w, from);
     goes = yes.dead != no.dead;
-    way_join(w, &yes, &no, (Ast *)s);
+    unset_join(w, &yes, &no, (Ast *)s);
     if (!goes)                                  /* else what the test says holds from here on */
-        unhush(w, mark);
+        unset_unhush(w, mark);
 }
 
 static void each_bound(void *state, CollectEvent e, Sym name, Ast *node)
 {
-    Walk *w = state;
+    UnsetWalk *w = state;
     const Local *l = e == COLLECT_BIND ? scope_local(w->scope, name) : NULL;
 
     if (l && (int)l->slot < w->n && w->var[l->slot].state != IS_SET)
-        hush(w, (int)l->slot);
+        unset_hush(w, (int)l->slot);
 }
 
 /* What a round sets is set, as far as some round set it. */
-static void loop_ends(Walk *w, int from)
+static void loop_ends(UnsetWalk *w, int from)
 {
     for (int i = from, n = w->log.n; i < n; i++)
         if (w->var[w->log.at[i].slot].state != TAKEN)
-            put(w, w->log.at[i].slot, IS_SET, NULL);
+            unset_put(w, w->log.at[i].slot, IS_SET, NULL);
 }
 
-static void loop(Walk *w, Ast *iter, Ast *to, AstSeq body, AstSeq orelse, bool endless)
+static void loop(UnsetWalk *w, Ast *iter, Ast *to, AstSeq body, AstSeq orelse, bool endless)
 {
     int from, mark = w->hushed.n, outer = w->breaks;
 
@@ -469,7 +236,7 @@ static void loop(Walk *w, Ast *iter, Ast *to, AstSeq body, AstSeq orelse, bool e
     collect_block(body, each_bound, w);
     target(w, to);
     block(w, body);
-    unhush(w, mark);
+    unset_unhush(w, mark);
     w->dead = endless && !w->breaks;
     if (!w->dead)
         block(w, orelse);
@@ -479,25 +246,25 @@ static void loop(Walk *w, Ast *iter, Ast *to, AstSeq body, AstSeq orelse, bool e
 }
 
 /* What the body set, some of it, is there for the handler. */
-static Way handler(Walk *w, AstHandler *h, const Way *body)
+static UnsetWay handler(UnsetWalk *w, AstHandler *h, const UnsetWay *body)
 {
     int from = w->log.n, mark = w->hushed.n;
 
     for (int i = 0; i < body->put.n; i++)
-        hush(w, body->put.at[i].slot);
+        unset_hush(w, body->put.at[i].slot);
     visit(h->type, w);
-    bind(w, h->bound);
+    unset_bind(w, h->bound);
     block(w, h->body);
-    unhush(w, mark);
-    if (h->bound && var_of(w, h->bound))
-        put(w, (int)(var_of(w, h->bound) - w->var), TAKEN, (Ast *)h);
-    return way_end(w, from);
+    unset_unhush(w, mark);
+    if (h->bound && unset_var(w, h->bound))
+        unset_put(w, (int)(unset_var(w, h->bound) - w->var), TAKEN, (Ast *)h);
+    return unset_end(w, from);
 }
 
-static void try_stmt(Walk *w, AstTry *t)
+static void try_stmt(UnsetWalk *w, AstTry *t)
 {
     int from = w->log.n, mark = w->hushed.n;
-    Way body, all = {.dead = true}, one;
+    UnsetWay body, all = {.dead = true}, one;
     bool dead;
 
     w->tries += t->handlers.n > 0;
@@ -505,42 +272,42 @@ static void try_stmt(Walk *w, AstTry *t)
     w->tries -= t->handlers.n > 0;
     if (!w->dead)
         block(w, t->orelse);
-    body = way_end(w, from);
+    body = unset_end(w, from);
     for (int i = 0; i < t->handlers.n; i++) {
         one = handler(w, AST_AS(t->handlers.at[i], Handler), &body);
-        way_join(w, &all, &one, (Ast *)t);
-        all = way_end(w, from);
+        unset_join(w, &all, &one, (Ast *)t);
+        all = unset_end(w, from);
     }
-    way_join(w, &body, &all, (Ast *)t);
+    unset_join(w, &body, &all, (Ast *)t);
     for (int i = from; i < w->log.n && t->has_final; i++)
-        hush(w, w->log.at[i].slot);
+        unset_hush(w, w->log.at[i].slot);
     dead = w->dead;
     w->dead = false;
     block(w, t->final);
     w->dead |= dead;
-    unhush(w, mark);
+    unset_unhush(w, mark);
 }
 
 static bool pattern(Ast *n, void *state)
 {
-    Walk *w = state;
+    UnsetWalk *w = state;
 
     if (!n)
         return true;
     switch (n->kind) {
-    case AST_PatCapture: bind(w, AST_AS(n, PatCapture)->bound); break;
-    case AST_PatStar: bind(w, AST_AS(n, PatStar)->bound); break;
-    case AST_PatMapping: bind(w, AST_AS(n, PatMapping)->bound); ast_walk(n, pattern, w); break;
-    case AST_PatAs: bind(w, AST_AS(n, PatAs)->bound); ast_walk(n, pattern, w); break;
-    case AST_Name: read_name(w, AST_AS(n, Name)); break;
+    case AST_PatCapture: unset_bind(w, AST_AS(n, PatCapture)->bound); break;
+    case AST_PatStar: unset_bind(w, AST_AS(n, PatStar)->bound); break;
+    case AST_PatMapping: unset_bind(w, AST_AS(n, PatMapping)->bound); ast_walk(n, pattern, w); break;
+    case AST_PatAs: unset_bind(w, AST_AS(n, PatAs)->bound); ast_walk(n, pattern, w); break;
+    case AST_Name: unset_read(w, AST_AS(n, Name)); break;
     default: ast_walk(n, pattern, w);
     }
     return true;
 }
 
-static void match_stmt(Walk *w, AstMatch *m)
+static void match_stmt(UnsetWalk *w, AstMatch *m)
 {
-    Way all = {.dead = true}, one;
+    UnsetWay all = {.dead = true}, one;
     int from;
 
     visit(m->subject, w);
@@ -550,33 +317,33 @@ static void match_stmt(Walk *w, AstMatch *m)
         pattern(c->pattern, w);
         visit(c->guard, w);
         block(w, c->body);
-        one = way_end(w, from);
-        way_join(w, &all, &one, (Ast *)m);
-        all = way_end(w, from);
+        one = unset_end(w, from);
+        unset_join(w, &all, &one, (Ast *)m);
+        all = unset_end(w, from);
     }
-    one = (Way){.dead = m->cases.n > 1 || AST_IS(AST_AS(m->cases.at[0], MatchCase)->pattern, PatCapture)};
-    way_join(w, &all, &one, (Ast *)m);
+    one = (UnsetWay){.dead = m->cases.n > 1 || AST_IS(AST_AS(m->cases.at[0], MatchCase)->pattern, PatCapture)};
+    unset_join(w, &all, &one, (Ast *)m);
 }
 
-static void delete(Walk *w, Ast *t, const Ast *s)
+static void delete(UnsetWalk *w, Ast *t, const Ast *s)
 {
-    Var *v = AST_IS(t, Name) ? var_of(w, AST_AS(t, Name)) : NULL;
+    UnsetVar *v = AST_IS(t, Name) ? unset_var(w, AST_AS(t, Name)) : NULL;
 
     if (v && v->state == NOT_SET && !v->hushed)
-        put(w, (int)(v - w->var), TAKEN, NULL);
+        unset_put(w, (int)(v - w->var), TAKEN, NULL);
     visit(t, w);
     if (v)
-        put(w, (int)(v - w->var), TAKEN, s);
+        unset_put(w, (int)(v - w->var), TAKEN, s);
 }
 
-static void imports(Walk *w, AstSeq names)
+static void imports(UnsetWalk *w, AstSeq names)
 {
     for (int i = 0; i < names.n; i++)
         if (AST_IS(names.at[i], Alias))
-            bind(w, AST_AS(names.at[i], Alias)->bound);
+            unset_bind(w, AST_AS(names.at[i], Alias)->bound);
 }
 
-static void simple(Walk *w, Ast *s)
+static void simple(UnsetWalk *w, Ast *s)
 {
     switch (s->kind) {
     case AST_Assign:
@@ -610,12 +377,12 @@ static void simple(Walk *w, Ast *s)
     case AST_FunctionDef:
         each(w, AST_AS(s, FunctionDef)->decorators);
         defaults(w, AST_AS(s, FunctionDef)->params);
-        bind(w, AST_AS(s, FunctionDef)->bound);
+        unset_bind(w, AST_AS(s, FunctionDef)->bound);
         break;
     case AST_ClassDef:
         each(w, AST_AS(s, ClassDef)->decorators);
         each(w, AST_AS(s, ClassDef)->bases);
-        bind(w, AST_AS(s, ClassDef)->bound);
+        unset_bind(w, AST_AS(s, ClassDef)->bound);
         break;
     case AST_Global: case AST_Nonlocal: case AST_Pass: case AST_Break: case AST_Continue:
         break;
@@ -625,10 +392,10 @@ static void simple(Walk *w, Ast *s)
     w->breaks += s->kind == AST_Break;
     w->dead |= s->kind == AST_Return || s->kind == AST_Break || s->kind == AST_Continue || is_end(w, s, 0);
     if (s->kind == AST_Assert)
-        believe(w, AST_AS(s, Assert)->test);
+        unset_believe(w, AST_AS(s, Assert)->test);
 }
 
-static void statement(Walk *w, Ast *s)
+static void statement(UnsetWalk *w, Ast *s)
 {
     switch (s->kind) {
     case AST_If:
@@ -662,7 +429,7 @@ static void statement(Walk *w, Ast *s)
     }
 }
 
-static void block(Walk *w, AstSeq body)
+static void block(UnsetWalk *w, AstSeq body)
 {
     int mark = w->hushed.n;
 
@@ -672,14 +439,14 @@ static void block(Walk *w, AstSeq body)
             statement(w, body.at[i]);
         w->depth--;
     }
-    unhush(w, mark);
+    unset_unhush(w, mark);
 }
 
 /* ------------------------------------------------------------- bodies */
 
 static void check_body(Res *R, Scope *s, AstSeq body)
 {
-    Walk w = {.R = R, .scope = s, .n = s->kind == SCOPE_MODULE ? s->locals.n : s->nslots};
+    UnsetWalk w = {.R = R, .scope = s, .n = s->kind == SCOPE_MODULE ? s->locals.n : s->nslots};
 
     w.var = tsr_calloc(sizeof *w.var * (size_t)(w.n + 1));
     for (int i = 0; i < w.n; i++)
@@ -688,7 +455,7 @@ static void check_body(Res *R, Scope *s, AstSeq body)
         const Local *l = &s->locals.at[i];
         bool handler = l->nbinds == 1 && AST_IS(l->node, Handler);
         if (!l->is_param && !l->is_dim && !l->is_shared && l->decl.hi && (int)l->slot < w.n)
-            w.var[l->slot] = (Var){.state = handler ? TAKEN : NOT_SET, .why = handler ? l->node : NULL};
+            w.var[l->slot] = (UnsetVar){.state = handler ? TAKEN : NOT_SET, .why = handler ? l->node : NULL};
     }
     block(&w, body);
     vec_free(&w.log);
