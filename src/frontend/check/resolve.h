@@ -2,7 +2,7 @@
  * resolve.h - what the files of name resolution share: frames, and where a name was found.
  *
  * A Frame is a scope while it is being walked.  frame.c finds names, annot.c
- * reads types, scope.c walks statements and expressions.
+ * reads types, scope_bind.c collects what a scope binds, scope.c walks statements and expressions.
  */
 #ifndef TSR_FRONTEND_RESOLVE_H
 #define TSR_FRONTEND_RESOLVE_H
@@ -79,6 +79,10 @@ void annot_resolve(Res *R, Ast *annotation);
 
 /* scope.c */
 void resolve_expr(Res *R, Ast *e);
+
+/* scope_bind.c: the names that a body binds become locals of the frame's scope; what it may not bind or declare is reported. */
+void scope_bind_block(Res *R, Frame *f, AstSeq body);
+void scope_bind_expr(Res *R, Frame *f, Ast *e);         /* of a lambda's body: x := v */
 
 /* place.c: E0211 */
 void place_check(Res *R, Ast *n);

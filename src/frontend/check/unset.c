@@ -16,7 +16,6 @@
 
 #include "frontend/check/collect.h"
 #include "frontend/check/depth.h"
-#include "frontend/check/foreign.h"
 #include "frontend/check/spaces.h"
 
 #include <string.h>

@@ -54,7 +54,6 @@ static Value cached_get(Interp *I, PropertyObj *p, Value self, Sym name)
     return v;
 }
 
-
 /* A kernel that stands in a class is a method of it: what the library's _bound_to(self, owner) says. Other objects are what they are. */
 static Value bind_object(Interp *I, Value attr, Value self)
 {

@@ -9,11 +9,8 @@
  */
 #include "frontend/tensor/ir_values.h"
 
-#include "frontend/eval/eval.h"
 #include "ir/graph/edit.h"
-#include "ir/graph/foreign.h"
 #include "ir/graph/level.h"
-#include "ir/graph/trace.h"
 #include "ir/schedule/steps.h"
 
 #include <string.h>
@@ -50,8 +47,7 @@ static Value node_value(Value graph, Node *n)
     return vobj(o);
 }
 
-/* The graph of a method's self; NULL: TypeError pending. */
-static Graph *self_graph(Interp *I, Value v)
+Graph *graph_self(Interp *I, Value v)
 {
     Graph *g = graph_of_value(v);
     if (!g)
@@ -74,8 +70,7 @@ static Node *need_node(Interp *I, Value v, const Graph *g)
     return o->n;
 }
 
-/* The edit's complaint as an exception. */
-static Value complain(Interp *I, StrBuf *err)
+Value graph_complain(Interp *I, StrBuf *err)
 {
     Value v = raise(I, EXC_ValueError, "%s", sb_str(err));
     sb_done(err);
@@ -94,7 +89,7 @@ static int64_t graph_len(void *self)
 
 static Value p_nodes(Interp *I, Value *a)
 {
-    Graph *g = self_graph(I, a[0]);
+    Graph *g = graph_self(I, a[0]);
     Value list = g ? list_new(16) : VERR;
     for (Node *n = g ? g->first : NULL; n; n = n->next)
         if (n->op != GRAPH_PARAM)
@@ -104,7 +99,7 @@ static Value p_nodes(Interp *I, Value *a)
 
 static Value p_params(Interp *I, Value *a)
 {
-    Graph *g = self_graph(I, a[0]);
+    Graph *g = graph_self(I, a[0]);
     Value list = g ? list_new(4) : VERR;
     for (int i = 0; g && i < g->params.n; i++)
         list_push(as_list(list), node_value(a[0], g->params.at[i]));
@@ -113,7 +108,7 @@ static Value p_params(Interp *I, Value *a)
 
 static Value p_results(Interp *I, Value *a)
 {
-    Graph *g = self_graph(I, a[0]);
+    Graph *g = graph_self(I, a[0]);
     Value list = g ? list_new(4) : VERR;
     for (int i = 0; g && i < g->results.n; i++)
         list_push(as_list(list), node_value(a[0], g->results.at[i].node));
@@ -122,13 +117,13 @@ static Value p_results(Interp *I, Value *a)
 
 static Value p_graph_name(Interp *I, Value *a)
 {
-    Graph *g = self_graph(I, a[0]);
+    Graph *g = graph_self(I, a[0]);
     return !g ? VERR : g->name ? str_sym(g->name) : str_c("");
 }
 
 static Value p_text(Interp *I, Value *a)
 {
-    Graph *g = self_graph(I, a[0]);
+    Graph *g = graph_self(I, a[0]);
     StrBuf s = {0};
     if (!g)
         return VERR;
@@ -153,17 +148,17 @@ static Node **arg_nodes(Interp *I, Value v, const Graph *g, int *n)
 
 static Value m_replace(Interp *I, Value *a)             /* self, node, by */
 {
-    Graph *g = self_graph(I, a[0]);
+    Graph *g = graph_self(I, a[0]);
     Node *n = g ? need_node(I, a[1], g) : NULL, *by = n ? need_node(I, a[2], g) : NULL;
     StrBuf err = {0};
     if (!by)
         return VERR;
-    return graph_replace(g, n, by, &err) ? VNONE : complain(I, &err);
+    return graph_replace(g, n, by, &err) ? VNONE : graph_complain(I, &err);
 }
 
 static Value m_replace_with_constant(Interp *I, Value *a)       /* self, node, value */
 {
-    Graph *g = self_graph(I, a[0]);
+    Graph *g = graph_self(I, a[0]);
     Node *n = g ? need_node(I, a[1], g) : NULL;
     Tensor *x = n ? arg_tensor(I, a[2], "the constant") : NULL;
     StrBuf err = {0};
@@ -171,12 +166,12 @@ static Value m_replace_with_constant(Interp *I, Value *a)       /* self, node, v
         return VERR;
     bool ok = x->tracer ? (sb_puts(&err, "the constant is not known yet"), false) : graph_set_constant(g, n, x, &err);
     tensor_unref(x);
-    return ok ? VNONE : complain(I, &err);
+    return ok ? VNONE : graph_complain(I, &err);
 }
 
 static Value m_keep_only(Interp *I, Value *a)           /* self, nodes */
 {
-    Graph *g = self_graph(I, a[0]);
+    Graph *g = graph_self(I, a[0]);
     int n;
     Node **keep = g ? arg_nodes(I, a[1], g, &n) : NULL;
     StrBuf err = {0};
@@ -184,13 +179,13 @@ static Value m_keep_only(Interp *I, Value *a)           /* self, nodes */
         return VERR;
     bool ok = graph_keep(g, keep, n, &err);
     tsr_free(keep);
-    return ok ? value_ref(a[0]) : complain(I, &err);
+    return ok ? value_ref(a[0]) : graph_complain(I, &err);
 }
 
 /* The values that operands name: a node of several results stands for its first. */
 static Value m_insert(Interp *I, Value *a)              /* self, before, op, *operands, attributes */
 {
-    Graph *g = self_graph(I, a[0]);
+    Graph *g = graph_self(I, a[0]);
     Node *at = g ? need_node(I, a[1], g) : NULL;
     StrObj *name = at ? need_str(I, a[2], "the operation's name") : NULL;
     StrObj *attributes = name ? need_str(I, a[4], "attributes") : NULL;
@@ -211,7 +206,7 @@ static Value m_insert(Interp *I, Value *a)              /* self, before, op, *op
     tsr_free(in);
     tsr_free(operand);
     if (!made)
-        return complain(I, &err);
+        return graph_complain(I, &err);
     sb_done(&err);
     return node_value(a[0], made);
 }
@@ -251,7 +246,7 @@ static Graph *staged_for(Interp *I, Value f, const GValue *in, int nin)
 
 static Value m_group(Interp *I, Value *a)               /* self, nodes, name, replacement */
 {
-    Graph *g = self_graph(I, a[0]), *region = NULL;
+    Graph *g = graph_self(I, a[0]), *region = NULL;
     StrObj *name = g ? need_str(I, a[2], "the group's name") : NULL;
     int n, nin;
     Node **nodes = name ? arg_nodes(I, a[1], g, &n) : NULL, *call = NULL;
@@ -269,14 +264,14 @@ static Value m_group(Interp *I, Value *a)               /* self, nodes, name, re
     if (!ok)
         return VERR;
     if (!call)
-        return complain(I, &err);
+        return graph_complain(I, &err);
     sb_done(&err);
     return node_value(a[0], call);
 }
 
 static Value m_kernel(Interp *I, Value *a)              /* self, nodes, name */
 {
-    Graph *g = self_graph(I, a[0]);
+    Graph *g = graph_self(I, a[0]);
     StrObj *name = g ? need_str(I, a[2], "the kernel's name") : NULL;
     int n;
     Node **nodes = name ? arg_nodes(I, a[1], g, &n) : NULL, *call;
@@ -286,7 +281,7 @@ static Value m_kernel(Interp *I, Value *a)              /* self, nodes, name */
     call = graph_group_as(g, nodes, n, (GroupAs){OP_call, CALL_KERNEL, sym_n(name->s, name->len)}, NULL, &err);
     tsr_free(nodes);
     if (!call || !schedule_one_kernel(call->attr->region[0], &err))
-        return complain(I, &err);
+        return graph_complain(I, &err);
     sb_done(&err);
     return node_value(a[0], call);
 }
@@ -294,7 +289,7 @@ static Value m_kernel(Interp *I, Value *a)              /* self, nodes, name */
 /* The nodes that compute f(node), in order, or None. */
 static Value m_match(Interp *I, Value *a)               /* self, f, node */
 {
-    Graph *g = self_graph(I, a[0]), *pattern;
+    Graph *g = graph_self(I, a[0]), *pattern;
     Node *n = g ? need_node(I, a[2], g) : NULL;
     if (!n)
         return VERR;
@@ -319,16 +314,16 @@ static Value m_match(Interp *I, Value *a)               /* self, f, node */
 
 static Value m_verify(Interp *I, Value *a)
 {
-    Graph *g = self_graph(I, a[0]);
+    Graph *g = graph_self(I, a[0]);
     StrBuf err = {0};
     if (!g)
         return VERR;
-    return graph_verify(g, &err) ? VNONE : complain(I, &err);
+    return graph_verify(g, &err) ? VNONE : graph_complain(I, &err);
 }
 
 static Value m_clone(Interp *I, Value *a)
 {
-    Graph *g = self_graph(I, a[0]);
+    Graph *g = graph_self(I, a[0]);
     if (!g)
         return VERR;
     Graph *copy = graph_clone(g);
@@ -379,7 +374,7 @@ static bool node_setattr(Interp *I, void *self, Sym name, Value v)
     if (!s)
         return false;
     if (!(call = graph_group(graph_of_value(o->graph), &n, 1, sym_n(s->s, s->len), &err))) {
-        complain(I, &err);
+        graph_complain(I, &err);
         return false;
     }
     o->n = call;
@@ -558,105 +553,6 @@ static Value m_other(Interp *I, Value *a)
 
 static Value m_hash(Interp *I, Value *a) { return vint((int64_t)(((uintptr_t)((NodeObj *)a[0].o)->n) >> 4)); }
 
-/* ------------------------------------------------------------- passes of the program */
-
-static Value f_run_by(Interp *I, Value *a)              /* function */
-{
-    value_unref(I->graph_passes);
-    I->graph_passes = value_ref(a[0]);
-    return VNONE;
-}
-
-static Value f_declare(Interp *I, Value *a)             /* name, what */
-{
-    pass_declare(as_str(a[0])->s, as_str(a[1])->s);
-    return VNONE;
-}
-
-static Value f_is_op(Interp *I, Value *a)
-{
-    OpId op;
-    return vbool(op_find(as_str(a[0])->s, &op));
-}
-
-static Value f_on(Interp *I, Value *a) { return vbool(pass_runs(as_str(a[0])->s)); }
-
-/* What the graph takes and gives must stay as it is: whoever staged it goes by that. */
-typedef struct Faces { Vec(TType) in, out; } Faces;
-
-static void list_faces(const Graph *g, Faces *f)
-{
-    for (int i = 0; i < g->params.n; i++)
-        vec_push(&f->in, g->params.at[i]->type[0]);
-    for (int i = 0; i < g->results.n; i++)
-        vec_push(&f->out, *gvalue_type(g->results.at[i]));
-}
-
-static bool same_faces(const Faces *f, const Graph *g)
-{
-    bool same = f->in.n == g->params.n && f->out.n == g->results.n;
-    for (int i = 0; same && i < f->in.n; i++)
-        same = ttype_fits(&g->params.at[i]->type[0], &f->in.at[i]);
-    for (int i = 0; same && i < f->out.n; i++)
-        same = ttype_fits(gvalue_type(g->results.at[i]), &f->out.at[i]);
-    return same;
-}
-
-/* After a pass of the program: valid IR, that takes and gives what it did. */
-static Value f_checked(Interp *I, Value *a)             /* name, before, graph */
-{
-    Graph *was = self_graph(I, a[1]), *g = was ? self_graph(I, a[2]) : NULL;
-    Faces f = {0};
-    StrBuf err = {0};
-    if (!g)
-        return VERR;
-    list_faces(was, &f);
-    bool ok = graph_verify(g, &err);
-    if (ok && !same_faces(&f, g))
-        ok = (sb_puts(&err, "it takes or gives other values than before"), false);
-    vec_free(&f.in);
-    vec_free(&f.out);
-    if (!ok) {
-        raise(I, EXC_ValueError, "the pass %s left a graph that breaks a rule: %s", as_str(a[0])->s, sb_str(&err));
-        sb_done(&err);
-        return VERR;
-    }
-    pass_done(as_str(a[0])->s, &graph_ir, g);
-    return VNONE;
-}
-
-static bool program_passes_run(Interp *I, Graph *g)
-{
-    if (I->graph_passes.tag == V_ERR)
-        return true;
-    Value run = I->graph_passes, arg = graph_value(g);
-    I->graph_passes = VERR;                             /* what the passes stage themselves is not theirs to change */
-    Value r = value_call(I, run, &arg, 1);
-    value_unref(I->graph_passes);
-    I->graph_passes = run;
-    if (!is_err(r))
-        graph_dce(g);
-    value_unref(arg);
-    value_unref(r);
-    return !is_err(r);
-}
-
-bool graph_passes_run(Interp *I, Graph **g)
-{
-    StrBuf err = {0};
-    if (!program_passes_run(I, *g))
-        return false;
-    Graph *now = foreign_passes_run(*g, &err);
-    if (!now) {
-        complain(I, &err);
-        return false;
-    }
-    graph_unref(*g);
-    *g = now;
-    sb_done(&err);
-    return true;
-}
-
 const NativeDef tensor_ir_natives[] = {
     {"", "GraphIR", NULL, "type[GraphIR]", "A staged function's graph, as passes see it; str() is its text."},
     {"", "GraphNode", NULL, "type[GraphNode]", "A node of a GraphIR."},
@@ -693,10 +589,5 @@ const NativeDef tensor_ir_natives[] = {
     {"GraphNode", "__eq__", m_same, "(self, other) -> bool", "The same node?"},
     {"GraphNode", "__ne__", m_other, "(self, other) -> bool", "Another node?"},
     {"GraphNode", "__hash__", m_hash, "(self) -> int", "Of the node."},
-    {"_core", "graph_passes_by", f_run_by, "(run) -> None", "What is called with every graph that is staged from now on."},
-    {"_core", "pass_declare", f_declare, "(name: str, what: str) -> None", "A pass that --passes lists and --no-pass knows."},
-    {"_core", "pass_on", f_on, "(name: str) -> bool", "Is it not switched off?"},
-    {"_core", "is_op", f_is_op, "(name: str) -> bool", "Is there an operation of that name?"},
-    {"_core", "graph_checked", f_checked, "(name: str, before: GraphIR, graph: GraphIR) -> None", "ValueError unless the graph is valid and of the same type as before."},
     {0},
 };
