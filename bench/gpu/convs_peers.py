@@ -1,27 +1,15 @@
 """PyTorch (cuDNN, cudnn.benchmark) on the work of convs.tsr: convs_peers.py [WORD ...]."""
-import json, pathlib, sys, time
+import json, pathlib, sys
 import torch, torch.nn.functional as F
+from peer_clock import median
 
 torch.backends.cudnn.benchmark = True
 text = (pathlib.Path(__file__).parent / "convs.tsr").read_text()
 LAYERS = eval("{" + text.split("LAYERS = {")[1].split("\n", 1)[1].split("\n}")[0] + "}")
 
 
-def seconds(f, rounds=5, each=5):
-    f()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(rounds):
-        t = time.perf_counter()
-        for _ in range(each):
-            f()
-        torch.cuda.synchronize()
-        times.append((time.perf_counter() - t) / each)
-    return sorted(times)[rounds // 2]
-
-
 def report(work, f):
-    print(json.dumps({"work": work, "peer": "torch", "us": round(seconds(f) * 1e6, 1)}), flush=True)
+    print(json.dumps({"work": work, "peer": "torch", "us": round(median(f) * 1e6, 1)}), flush=True)
 
 
 for name, (xs, ws, stride, padding, groups) in LAYERS.items():

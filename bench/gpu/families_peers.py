@@ -1,6 +1,7 @@
 """PyTorch (CUB, cuDNN) on the work of families.tsr: families_peers.py [WORD ...]."""
-import json, sys, time
+import json, sys
 import torch, torch.nn.functional as F
+from peer_clock import median
 
 N, ROWS, COLUMNS = 1 << 24, 4096, 4096
 CONVOLUTIONS = {
@@ -12,19 +13,6 @@ CONVOLUTIONS = {
 }
 CONV = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}
 torch.backends.cudnn.benchmark = True
-
-
-def seconds(f, rounds=5, each=5):
-    f()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(rounds):
-        t = time.perf_counter()
-        for _ in range(each):
-            f()
-        torch.cuda.synchronize()
-        times.append((time.perf_counter() - t) / each)
-    return sorted(times)[rounds // 2]
 
 
 def make(name):
@@ -68,4 +56,4 @@ NAMES += list(CONVOLUTIONS) + [work + " derivatives" for work in CONVOLUTIONS]
 
 for name in NAMES:
     if len(sys.argv) < 2 or any(w in name for w in sys.argv[1:]):
-        print(json.dumps({"work": name, "peer": "torch", "us": round(seconds(make(name)) * 1e6, 1)}), flush=True)
+        print(json.dumps({"work": name, "peer": "torch", "us": round(median(make(name)) * 1e6, 1)}), flush=True)

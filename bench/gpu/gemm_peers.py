@@ -1,29 +1,16 @@
 """PyTorch (cuBLAS, cuBLASLt, torch.compile) on the work of gemm.tsr, measured in the same way: python3 gemm_peers.py [SECTION ...]
 
 do_bench_us is what Triton's do_bench gives, by CUDA events around each call."""
-import json, sys, time
+import json, sys
 
 import torch
 import torch.nn.functional as F
+from peer_clock import median
 from triton.testing import do_bench
 
 DEV = "cuda"
 buf, room = torch.zeros(1 << 25, device=DEV), torch.zeros(1 << 25, device=DEV)
 one = torch.ones((), device=DEV)
-
-
-def loop(g, each):
-    torch.cuda.synchronize()
-    s = time.perf_counter()
-    for _ in range(each):
-        g()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - s) / each
-
-
-def median(g, each, rounds=5):
-    g()
-    return sorted(loop(g, each) for _ in range(rounds))[rounds // 2]
 
 
 def clear():
@@ -37,7 +24,7 @@ def measure(work, f, flops, peer="cublas"):
 
     each = max(3, min(200, int(2e-3 / (flops / 6e14 + 4e-6))))
     few = max(3, min(60, int(6e-3 / (flops / 6e14 + 4e-6))))
-    hot, cold = median(f, each), median(both, few) - median(clear, few)
+    hot, cold = median(f, each=each), median(both, each=few) - median(clear, each=few)
     events = do_bench(f, warmup=5, rep=20, return_mode="median") * 1e3
     print(json.dumps({"peer": peer, "work": work, "us": round(hot * 1e6, 1), "cold_us": round(cold * 1e6, 1), "do_bench_us": round(events, 1),
                       "TFLOPs": round(flops / hot / 1e12, 1)}), flush=True)

@@ -1,22 +1,14 @@
 """torch.compile on the work of norms.tsr, by the host's clock as there: python3 norms_peers.py. do_bench_us is what Triton's do_bench gives."""
-import json, time
+import json
 
 import torch
 import torch.nn.functional as F
+from peer_clock import median
 from triton.testing import do_bench
 
 
 def measure(work, f, moved, peer, rounds=7, each=10):
-    f()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(rounds):
-        s = time.perf_counter()
-        for _ in range(each):
-            f()
-        torch.cuda.synchronize()
-        times.append((time.perf_counter() - s) / each)
-    t = sorted(times)[rounds // 2]
+    t = median(f, rounds, each)
     events = do_bench(f, warmup=5, rep=20, return_mode="median") * 1e3
     print(json.dumps({"peer": peer, "work": work, "us": round(t * 1e6, 1), "do_bench_us": round(events, 1), "GBps": round(moved / t / 1e9, 2)}), flush=True)
 

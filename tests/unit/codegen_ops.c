@@ -141,11 +141,12 @@ static double truth(OpId op, double x, double y)
 
 static bool is_allowed(const Quick *q, double x, double want, float got)
 {
-    double size = fabs(want) < 0x1p-126 ? 0x1p-126 : fabs(want), unit = ldexp(1, ilogb(size) - 23);
+    double size = fabs(want) < 0x1p-126 ? 0x1p-126 : fabs(want), unit;
     float end = (float)want;
 
     if (isnan(end) || isinf(end) || isinf(got) || isnan(got))
         return (isnan(end) && isnan(got)) || end == got || size > 0x1.ffff0p127;
+    unit = ldexp(1, ilogb(size) - 23);
     return fabs(got - want) <= (q->units + q->slope * fmin(fabs(x), 200)) * unit + q->absolute + (size < 0x1p-125 ? 0x1p-125 : 0);
 }
 
