@@ -189,6 +189,8 @@ static bool is_either(Check *C, Ast *e)
 
 /* ------------------------------------------------------------- types */
 
+enum { ALIAS_DEPTH = 6 };       /* names for types that name types, which may be themselves */
+
 static bool is_rest(const Ast *e)
 {
     if (e->kind == AST_Const)
@@ -368,11 +370,42 @@ static const Type *library_form(Check *C, AstName *n)
     return t->kind == TY_CLASS && !((const Cls *)t->ref)->is_protocol && !((const Cls *)t->ref)->is_dict ? type_instance(t->ref, NULL) : T_ANY;
 }
 
+/* Is a value written as a type is: Tensor["B", 4], list[float], int | None? */
+static bool is_written_type(const Ast *e)
+{
+    static const char *const bases[] = {"Tensor", "Tile", "KTile", "List", "list", "Dict", "dict", "Set", "set", "Tuple", "tuple", "Callable",
+                                        "Optional", "Union"};
+
+    if (AST_IS(e, BinOp) && AST_AS(e, BinOp)->op == AOP_BITOR)
+        return true;
+    for (size_t i = 0; AST_IS(e, Subscript) && i < sizeof bases / sizeof *bases; i++)
+        if (is(last_name(AST_AS(e, Subscript)->value), bases[i], NULL))
+            return true;
+    return false;
+}
+
+/* Image = Tensor["B", 3, 32, 32]: the type that one statement of the module alone gives a name; its sizes are those of who uses it. NULL: none. */
+static const Type *alias_form(Check *C, const AstName *n)
+{
+    const Local *l = n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob ? scope_local(C->home->scope, n->id) : NULL;
+    Ast *value = l && l->nbinds == 1 && !l->is_shared && l->slot == n->slot ? C->home->from[n->slot] : NULL;
+    const Type *t;
+
+    if (!is_written_type(value) || C->aliases >= ALIAS_DEPTH)
+        return NULL;
+    C->aliases++;
+    t = annotation(C, value);
+    C->aliases--;
+    return t;
+}
+
 static const Type *name_form(Check *C, AstName *n)
 {
     const char *s = n->id->text;
     const Type *t;
 
+    if (n->bind != BIND_PRELUDE && n->bind != BIND_DIM && (t = alias_form(C, n)))
+        return t;
     if (n->bind != BIND_PRELUDE && n->bind != BIND_DIM) {
         const Cls *c = (t = name_type(C, n)) && t->kind == TY_CLASS ? t->ref : NULL;
         if (t->kind == TY_NATIVE)

@@ -43,6 +43,8 @@ static Diag *report_blamed(Check *C, DiagCode code, Span inside, const char *con
     const Fn *f = C->frame->fn;
     Diag *d;
 
+    if (C->trial)
+        return C->last = diag_emit(C->trial, code, C->blame.node->span, args, nargs);
     if (map_find(&C->reported, (uint64_t)C->blame.node->span.lo + 1, NULL))
         return muted(C);
     map_set(&C->reported, (uint64_t)C->blame.node->span.lo + 1, 1);
@@ -83,6 +85,8 @@ Diag *report(Check *C, DiagCode code, Span span, const char *const *args, int na
     C->shown = true;
     if (library && !C->quiet && C->blame.node && (family == '3' || family == '4' || (family == '9' && code != E0910 && library_surely(C))))
         return report_blamed(C, code, span, args, nargs);
+    if (C->trial && heard && !host && !library)
+        return C->last = diag_emit(C->trial, code, span, args, nargs);
     if (heard && !host && !library && !map_find(&C->reported, (uint64_t)span.lo + 1, NULL)) {
         map_set(&C->reported, (uint64_t)span.lo + 1, 1);
         C->last = diag_emit(C->sink, code, span, args, nargs);
@@ -441,7 +445,7 @@ static bool holds_nothing(const Type *t)
     return !type_is_any(t) && (t->kind == TY_NONE || t->kind == TY_BOOL || t->kind == TY_INT || t->kind == TY_FLOAT || t->kind == TY_COMPLEX);
 }
 
-static void aug_assign(Check *C, AstAugAssign *a)
+void aug_assign(Check *C, AstAugAssign *a)
 {
     AstBinOp op = {.ast = {.kind = AST_BinOp, .span = a->ast.span}, .left = a->target, .op = a->op, .right = a->value};
 
@@ -549,7 +553,7 @@ static void simple(Check *C, Ast *s)
         break;
     case AST_TypeAlias:
         if (AST_IS(AST_AS(s, TypeAlias)->name, Name))
-            set_name(C, AST_AS(AST_AS(s, TypeAlias)->name, Name), T_ANY, NULL);
+            set_name(C, AST_AS(AST_AS(s, TypeAlias)->name, Name), T_ANY, AST_AS(s, TypeAlias)->typarams.n ? NULL : AST_AS(s, TypeAlias)->value);
         break;
     case AST_Import:
         import_modules(C, AST_AS(s, Import)->names);
@@ -566,6 +570,8 @@ static void statement(Check *C, Ast *s)
 {
     if (C->kernel)
         kernel_statement(C, s);
+    if (C->frame->several)
+        several_judged(C, s);
     switch (s->kind) {
     case AST_If:
         flow_if(C, AST_AS(s, If));

@@ -51,6 +51,9 @@ void narrow_asserted(Check *C, Ast *test);              /* the test holds from h
 /* What None does not do is asked of e: E0921, with the reason, and true, where it may be None. */
 bool optional_used(Check *C, const Ast *e, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* several.c: E0921 for what e does with a variable that may be of several types, before the expression or statement e is looked at */
+void several_judged(Check *C, Ast *e);
+
 /* ways.c */
 void var_put(Trail *trail, const Type **at, const Type *t);
 
@@ -152,6 +155,7 @@ bool decorator_denies(const Ast *d, const char *option);        /* "init" of @da
 bool decorator_says(const Ast *d, const char *option);  /* "frozen" of @dataclass(frozen=True) */
 bool decorator_is_transparent(const char *name);        /* calls still take the same arguments */
 void block(Check *C, AstSeq body);
+void aug_assign(Check *C, AstAugAssign *a);
 Fn *fn_make(Check *C, Ast *node);
 /* Walk a function's body with these parameter types (by slot; NULL: declared or unknown); the type it returns. */
 void fn_check(Check *C, Fn *f);                         /* its body for its own sake, once */

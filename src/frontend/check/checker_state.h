@@ -103,6 +103,7 @@ struct CFrame {
     const Type *yields;         /* join of what it yielded; NULL: nothing yet */
     const Type *declared;       /* result type, NULL when undeclared */
     bool dead;                  /* nothing gets here: after return, raise, break */
+    bool several;               /* a variable here is declared to be one of several types */
     bool staged_known;          /* staged says it of the locals too */
     uint8_t *staged;            /* by slot, whether it holds what is surely staged (staged_ways.c); NULL: nothing here is */
     int staged_arms;            /* branches around that a staged tensor decides */
@@ -206,6 +207,7 @@ struct Check {
     long handed;                /* how many calls stood for their caller's */
     bool shown;                 /* the last report was not muted */
     Diag *last;                 /* it; NULL when muted */
+    DiagSink *trial;            /* takes what is reported: an expression is tried (several.c); NULL */
     long findings;              /* reports, muted ones too */
     int branches;               /* undecided branches and loops around, in this function */
     int quiet;                  /* > 0: nothing is reported: trial passes, try bodies */
@@ -225,6 +227,7 @@ struct Check {
     int lenient;                /* in a step that scan runs: its names may stand for the sizes of what it captures */
     int mixed;                  /* inside `with precision(...)` or `with numerics(...)` */
     int depth, calls;
+    int aliases;                /* names of types around the annotation that is read (annotype.c) */
     long fuel;
     bool apart;                 /* deciding whether a library raises: sizes of other names differ */
     bool names_wrong;           /* names were reported before: what they mean is not sure */

@@ -534,6 +534,8 @@ const Type *expr(Check *C, Ast *e)
     if (!e || C->fuel-- <= 0 || C->depth > 1500)
         return T_ANY;
     C->depth++;
+    if (C->frame->several)
+        several_judged(C, e);
     C->last = NULL;
     t = expr_of(C, e);
     C->depth--;

@@ -183,7 +183,7 @@ void flow_if(Check *C, AstIf *s)
     Way first, second;
     Facts yes, no;
     Narrowing told, told_no;
-    bool staged;
+    bool staged, ends;
 
     expr_looked(C, s->test);
     truth_judged(C, s->test);
@@ -223,8 +223,11 @@ void flow_if(Check *C, AstIf *s)
         facts_drop(C, facts);
     if (second.dead && !first.dead)
         facts_assume(C, &yes);
+    ends = first.dead != second.dead;
     way_merge(&second, &first);
     way_take(C, &second);
+    if (C->frame->several && ends)
+        several_believed(C, &told, &told_no);
 }
 
 /* One arm: aloud without what the test is about, then its type with it. */

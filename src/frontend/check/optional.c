@@ -1,9 +1,9 @@
 /*
- * Variables that may be None.
+ * Variables that may be None, or of several types.
  *
  * A parameter that is declared T | None, and a variable that is declared so for a value that is not known, is one of both until the
- * program asks: what None does not have or take is a mistake there (E0921).  What a test tells holds in its branches, and behind one
- * whose other branch ends:
+ * program asks: what None does not have or take is a mistake there (E0921; of other types several.c says it).  What a test tells holds
+ * in its branches, and behind one whose other branch ends:
  *
  *     if x is None:                here x is None
  *         return 0
@@ -19,7 +19,7 @@
 
 const Type *optional_untested(const Type *declared)
 {
-    return declared && declared->kind == TY_UNION && type_has_none(declared) ? type_untested(declared) : declared;
+    return declared && declared->kind == TY_UNION ? type_untested(declared) : declared;
 }
 
 void optional_declared(Check *C, const AstName *n, const Type *declared)
@@ -27,12 +27,13 @@ void optional_declared(Check *C, const AstName *n, const Type *declared)
     Trail *trail;
     const Type **at = C->frame->fn ? flow_variable(C, n, &trail) : NULL;
 
-    if (at && *at == declared)
+    if (at && *at == declared) {
         var_put(trail, at, optional_untested(declared));
+        C->frame->several |= type_is_untested(*at);
+    }
 }
 
-/* The variable that an expression is, which this function alone sets; NULL: it is none. */
-static const Type **own_variable(const Check *C, const Ast *e, Trail **trail)
+const Type **optional_variable(const Check *C, const Ast *e, Trail **trail)
 {
     const AstName *n = AST_IS(e, NamedExpr) ? AST_AS(AST_AS(e, NamedExpr)->target, Name) : AST_AS(e, Name);
     const Local *l;
@@ -60,7 +61,7 @@ static void tell(Narrowing *out, Trail *trail, const Type **at, const Type *t)
     while (i < out->n && out->var[i].at != at)
         i++;
     if (i < (int)(sizeof out->var / sizeof *out->var)) {
-        out->var[i] = (Told){trail, at, t, NULL};
+        out->var[i] = (Told){trail, at, type_is_untested(*at) ? optional_untested(t) : t, NULL};
         out->n = i == out->n ? i + 1 : out->n;
     }
 }
@@ -82,7 +83,7 @@ static int may_not_be(const Type *t, const Type *cls) { return truth_of_class(t,
 static void read_none(const Check *C, const Ast *e, bool none, Narrowing *out)
 {
     Trail *trail;
-    const Type **at = own_variable(C, e, &trail), *t = at ? told_of(out, at) : NULL;
+    const Type **at = optional_variable(C, e, &trail), *t = at ? told_of(out, at) : NULL;
 
     if (!t || (t->kind != TY_UNION && !(none && t->kind == TY_ANY && C->frame->fn)))
         return;
@@ -96,7 +97,7 @@ static void read_class(Check *C, const AstCall *c, bool holds, Narrowing *out)
 {
     Trail *trail;
     const Ast *x = AST_AS(c->args.at[0], Arg)->value;
-    const Type **at = own_variable(C, x, &trail), *t = at ? told_of(out, at) : NULL, *cls;
+    const Type **at = optional_variable(C, x, &trail), *t = at ? told_of(out, at) : NULL, *cls;
 
     if (!t || t->kind != TY_UNION)
         return;
@@ -165,7 +166,7 @@ static bool believe(Ast *n, void *state)
 {
     Check *C = state;
     Trail *trail;
-    const Type **at = n ? own_variable(C, n, &trail) : NULL;
+    const Type **at = n ? optional_variable(C, n, &trail) : NULL;
 
     if (at && type_is_untested(*at))
         var_put(trail, at, type_tested(*at));
@@ -194,27 +195,33 @@ static Ast *declaration(const Check *C, const AstName *n)
     return AST_IS(from, Param) && AST_AS(from, Param)->annotation ? AST_AS(from, Param)->annotation : NULL;
 }
 
+void optional_report(Check *C, const Ast *name, const char *what, const char *why)
+{
+    const AstName *n = AST_AS(name, Name);
+    Trail *trail;
+    Diag *d = REPORT(C, E0921, name->span, n->id->text, what, why);
+
+    if (C->shown && declaration(C, n))
+        diag_label(d, declaration(C, n)->span, "declared %s here", type_text(*optional_variable(C, name, &trail)));
+}
+
 bool optional_used(Check *C, const Ast *e, const char *format, ...)
 {
     Trail *trail;
     const Type **at;
     char text[160], test[80];
-    const AstName *n;
     va_list args;
-    Diag *d;
 
-    if (!AST_IS(e, Name) || C->quiet || C->calls || C->kernel || C->frame->guards || C->home->library ||
-        !(at = own_variable(C, e, &trail)) || !type_is_untested(*at))
+    if (!AST_IS(e, Name) || C->quiet || C->calls || C->kernel || C->trial || C->frame->guards || C->home->library ||
+        !(at = optional_variable(C, e, &trail)) || !type_is_untested(*at) || !type_has_none(*at))
         return false;
-    n = AST_AS(e, Name);
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    d = REPORT(C, E0921, e->span, n->id->text, text);
-    if (C->shown && declaration(C, n))
-        diag_label(d, declaration(C, n)->span, "declared %s here", type_text(*at));
-    snprintf(test, sizeof test, "if %.30s is None:", n->id->text);
-    diag_help(d, "test it before: %s return, raise, or give it a value", test);
+    optional_report(C, e, "None", text);
+    snprintf(test, sizeof test, "if %.30s is None:", AST_AS(e, Name)->id->text);
+    if (C->last)
+        diag_help(C->last, "test it before: %s return, raise, or give it a value", test);
     var_put(trail, at, type_tested(*at));
     return true;
 }

@@ -38,6 +38,7 @@ static void take_params(Check *C, Fn *f, const Sig *sig, CFrame *frame, const Ty
             frame->var[p->slot] = param_type(p, given ? given[p->slot] : NULL, sig->param[p->slot]);
             if (!given && !C->kernel && p->kind < PARAM_VARARGS && frame->var[p->slot] == sig->param[p->slot])
                 frame->var[p->slot] = optional_untested(frame->var[p->slot]);
+            frame->several |= type_is_untested(frame->var[p->slot]);
             if (!given && !C->kernel && p->kind < PARAM_VARARGS)
                 frame->var[p->slot] = param_number(p, frame->var[p->slot]);
         }

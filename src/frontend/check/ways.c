@@ -86,7 +86,7 @@ Way way_here(Check *C, Fork from)
     return w;
 }
 
-static void way_drop(Way *w)
+void way_drop(Way *w)
 {
     vec_free(&w->changes);
 }

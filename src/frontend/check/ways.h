@@ -29,12 +29,17 @@ void flow_unhide(const Hiding *h);
 
 const Type **flow_variable(const Check *C, const AstName *name, Trail **trail);      /* NULL: none that is kept by the walk */
 
+/* The variable that an expression is, which this function alone sets; NULL: it is none. */
+const Type **optional_variable(const Check *C, const Ast *e, Trail **trail);
+void optional_report(Check *C, const Ast *name, const char *what, const char *why);     /* E0921: the variable may be that */
+
 /* What a test tells of variables, T | None above all: optional.c. */
 typedef struct { Trail *trail; const Type **at; const Type *t, *was; } Told;
 typedef struct Narrowing { Told var[8]; int n; } Narrowing;
 void narrow_read(Check *C, Ast *test, bool holds, Narrowing *out);
 void narrow_more(Check *C, Ast *test, bool holds, Narrowing *out);      /* and what this test tells, too */
 void narrow_take(Narrowing *n);                         /* from here on, to the end of the branch */
+void several_believed(Check *C, const Narrowing *yes, const Narrowing *no);      /* several.c */
 void narrow_back(const Narrowing *n);                   /* the end of a branch that is no way of its own */
 
 Fork way_fork(Check *C);
@@ -43,6 +48,7 @@ Way way_here(Check *C, Fork from);      /* the same, with nothing undone: for br
 /* w becomes the join of both, which began at one fork; a dead one adds nothing. `other` is used up. */
 void way_merge(Way *w, Way *other);
 void way_join_start(Way *w);            /* w becomes the join of itself and what was at its fork */
+void way_drop(Way *w);
 bool way_changes(const Way *w);
 void way_take(Check *C, Way *w);        /* what it ended with is what is now; w is used up */
 
