@@ -50,7 +50,6 @@
 
 %start_symbol file
 file ::= stmts(B).                          { p->result = B; }
-file ::= ONLY_EXPR testlist(E) NEWLINE.     { p->result = seq1(p, E); }
 
 /* ---- lines and blocks ---- */
 

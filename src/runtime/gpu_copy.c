@@ -192,7 +192,7 @@ bool gpu_download(GpuDevice *g, void *to, CUdeviceptr from, size_t bytes)
 static bool order(GpuDevice *first, GpuDevice *then)
 {
     GpuEvent e;
-    bool ok = gpu_event(first, false, &e) && gpu_record(&e, GPU_MAIN) && gpu_wait(then, GPU_MAIN, &e);
+    bool ok = gpu_event(first, &e) && gpu_record(&e, GPU_MAIN) && gpu_wait(then, GPU_MAIN, &e);
 
     gpu_event_done(&e);
     return ok;

@@ -343,13 +343,13 @@ bool gpu_finish(void)
 
 /* ---- events ---- */
 
-bool gpu_event(GpuDevice *g, bool timed, GpuEvent *out)
+bool gpu_event(GpuDevice *g, GpuEvent *out)
 {
     bool ok;
 
     gpu_lock();
     *out = (GpuEvent){.g = g};
-    ok = gpu_enter(g) && gpu_check(g, cu.EventCreate(&out->event, timed ? 0 : CUDA_EVENT_NO_TIMING), "cuEventCreate");
+    ok = gpu_enter(g) && gpu_check(g, cu.EventCreate(&out->event, CUDA_EVENT_NO_TIMING), "cuEventCreate");
     gpu_unlock();
     return ok;
 }
@@ -371,20 +371,6 @@ bool gpu_wait(GpuDevice *g, GpuStream s, const GpuEvent *e)
     gpu_lock();
     ok = gpu_enter(g) && gpu_check(g, cu.StreamWaitEvent(g->state->stream[s], e->event, 0), "cuStreamWaitEvent");
     gpu_unlock();
-    return ok;
-}
-
-bool gpu_elapsed(const GpuEvent *from, const GpuEvent *to, double *seconds)
-{
-    float ms = 0;
-    bool ok;
-
-    gpu_lock();
-    ok = gpu_enter(to->g) && gpu_check(to->g, cu.EventSynchronize(from->event), "cuEventSynchronize") &&
-         gpu_check(to->g, cu.EventSynchronize(to->event), "cuEventSynchronize") &&
-         gpu_check(to->g, cu.EventElapsedTime(&ms, from->event, to->event), "cuEventElapsedTime");
-    gpu_unlock();
-    *seconds = ms / 1e3;
     return ok;
 }
 

@@ -104,10 +104,9 @@ extern const GpuNotes *gpu_notes;
 /* ---- events ---- */
 
 typedef struct GpuEvent { CUevent event; GpuDevice *g; } GpuEvent;
-bool gpu_event(GpuDevice *g, bool timed, GpuEvent *out);
+bool gpu_event(GpuDevice *g, GpuEvent *out);                    /* which orders work of two streams; gpu_event_done when it is past */
 bool gpu_record(GpuEvent *e, GpuStream s);
 bool gpu_wait(GpuDevice *g, GpuStream s, const GpuEvent *e);        /* what comes later on the stream waits for it */
-bool gpu_elapsed(const GpuEvent *from, const GpuEvent *to, double *seconds);   /* waits for both */
 void gpu_event_done(GpuEvent *e);
 
 #endif

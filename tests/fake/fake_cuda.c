@@ -51,7 +51,7 @@ typedef struct Op {
 typedef struct Queue { Op *first, **last; } Queue;
 
 struct CUstream_st { struct CUctx_st *context; bool capturing, broken; Queue captured; int ncaptured, *after, nafter; };
-struct CUevent_st { bool recorded, done; double when; };
+struct CUevent_st { bool recorded, done; };
 struct CUmod_st { struct CUctx_st *context; Code *code; };
 struct CUfunc_st { struct CUmod_st *module; FakeKernel *kernel; int shared; struct CUfunc_st *next; };
 struct CUgraph_st { Queue q; };
@@ -67,7 +67,6 @@ static Memory *memory;
 static Pinned *pinned;
 static Queue queue;
 static struct CUfunc_st *functions;
-static double now_ms;
 
 static const char *const counter_name[] = {"alloc", "free", "upload", "download", "copy", "fill", "launch", "sync", "init", "module", "graph", "live", "used", "update",
                                            "down"};
@@ -153,10 +152,9 @@ static void push(Queue *q, Op op)
     q->last = &o->next;
 }
 
-/* On a chip nothing is computed; what the host reads is zeros, times excepted. */
+/* On a chip nothing is computed; what the host reads is zeros; events come to pass. */
 static void run(Op *o)
 {
-    now_ms += 0.001;
     if (chip() && o->kind != OP_EVENT) {
         counter[USED] += o->kind == OP_LAUNCH;
         if (o->kind == OP_DOWN)
@@ -180,7 +178,6 @@ static void run(Op *o)
         break;
     case OP_EVENT:
         ((struct CUevent_st *)o->to)->done = true;
-        ((struct CUevent_st *)o->to)->when = now_ms;
         break;
     }
 }
@@ -564,13 +561,6 @@ EXPORT CUresult cuEventSynchronize(CUevent e)
 {
     ENTER();
     return leave(e->recorded && !e->done ? wait_for_all() : CUDA_SUCCESS);
-}
-
-EXPORT CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b)
-{
-    ENTER();
-    *ms = (float)(b->when - a->when);
-    return leave(a->done && b->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY);
 }
 
 /* It may be in the queue still. */

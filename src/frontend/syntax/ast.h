@@ -106,8 +106,6 @@ typedef struct Unit {
 Unit *unit_parse(const Source *src, DiagSink *sink);
 /* Bytes [from, to) of src alone, which begin and end lines; positions are those in src. */
 Unit *unit_parse_range(const Source *src, uint32_t from, uint32_t to, DiagSink *sink);
-/* Parse one expression (types in signatures of natives, REPL's :type). */
-Unit *unit_parse_expr(const Source *src, DiagSink *sink);
 void unit_free(Unit *u);
 
 typedef enum { INPUT_COMPLETE, INPUT_OPEN, INPUT_BAD } InputState;

@@ -209,8 +209,6 @@ static void parse_end(Driver *d)
 
 /* ---- units ---- */
 
-typedef enum { READ_FILE, READ_EXPR, READ_PARTIAL } ReadMode;
-
 enum { PORTION = 4096 };         /* tokens */
 
 /* The list for the next portion; what it had is parsed, to the last token. */
@@ -224,22 +222,20 @@ static void turn_lists(Driver *d)
     d->list = next;
 }
 
-static void parse_text(Driver *d, ReadMode mode)
+/* partial: the text may go on, which is asked. */
+static void parse_text(Driver *d, bool partial)
 {
     Unit *u = d->p.unit;
     Lexer x;
     Layout y;
     bool more;
 
-    lex_begin(&x, u, &d->list, mode == READ_PARTIAL, mode == READ_FILE ? PORTION : INT_MAX);
+    lex_begin(&x, u, &d->list, partial, partial ? INT_MAX : PORTION);
     layout_begin(&y, u, d->p.sink, &d->list);
-    if (mode == READ_EXPR)
-        feed_made(d, TOK_ONLY_EXPR, (Span){0});
     do {
         turn_lists(d);
         more = lex_portion(&x, d->p.sink);
-        if (mode != READ_EXPR)
-            layout_lines(&y, !more);
+        layout_lines(&y, !more);
         for (d->line = 0; d->line < d->list.line.n; d->line++)
             parse_line(d);
     } while (more);
@@ -249,13 +245,13 @@ static void parse_text(Driver *d, ReadMode mode)
 }
 
 /* Parse src into u; returns whether the text could go on. */
-static bool read_source(Unit *u, DiagSink *sink, ReadMode mode)
+static bool read_source(Unit *u, DiagSink *sink, bool partial)
 {
     Driver d = {.p = {.unit = u, .arena = &u->arena, .sink = sink}};
 
     d.p.list = &d.list;
     d.lemon = tsr_parse_Alloc(alloc_parser, &d.p);
-    parse_text(&d, mode);
+    parse_text(&d, partial);
     tsr_parse_Free(d.lemon, tsr_free);
     tsr_free(d.mark.entry);
     u->module = ast_new(&u->arena, Module, ((Span){u->src->base, u->src->base + u->src->len}));
@@ -276,7 +272,7 @@ Unit *unit_parse(const Source *src, DiagSink *sink)
     Unit *u = tsr_calloc(sizeof *u);
 
     u->src = src;
-    read_source(u, sink, READ_FILE);
+    read_source(u, sink, false);
     return u;
 }
 
@@ -291,23 +287,6 @@ Unit *unit_parse_range(const Source *src, uint32_t from, uint32_t to, DiagSink *
     u = unit_parse(&part, sink);
     u->src = src;
     tsr_free(copy);
-    return u;
-}
-
-/* The module of an expression's unit has one ExprStmt. */
-Unit *unit_parse_expr(const Source *src, DiagSink *sink)
-{
-    Unit *u = tsr_calloc(sizeof *u);
-    AstExprStmt *s;
-
-    u->src = src;
-    read_source(u, sink, READ_EXPR);
-    s = ast_new(&u->arena, ExprStmt, u->module->ast.span);
-    s->value = u->module->body.n ? u->module->body.at[0] : ast_alloc(&u->arena, AST_Error, u->module->ast.span);
-    s->ast.height = (uint16_t)(s->value->height + 1);
-    u->module->body.at = arena_new(&u->arena, Ast *);
-    u->module->body.at[0] = &s->ast;
-    u->module->body.n = 1;
     return u;
 }
 
@@ -334,7 +313,7 @@ InputState input_state(const char *text, size_t len)
     Source src = {.path = "", .text = text, .len = (uint32_t)len, .base = 1};
     DiagSink sink = {0};
     Unit u = {.src = &src};
-    bool open = read_source(&u, &sink, READ_PARTIAL);
+    bool open = read_source(&u, &sink, true);
     InputState s = open && only_unfinished(&sink) ? INPUT_OPEN : sink.errors ? INPUT_BAD : INPUT_COMPLETE;
 
     unit_done(&u);

@@ -54,14 +54,6 @@ bool token_is_keyword(int kind)
     return false;
 }
 
-int keyword_find(const char *s, size_t n)
-{
-    for (int i = 0; i < ROWS; i++)
-        if (table[i].class == WORD && strlen(table[i].text) == n && !memcmp(table[i].text, s, n))
-            return table[i].kind;
-    return 0;
-}
-
 /* The i-th row of a class, NULL past the last. */
 static const char *nth(int i, bool words)
 {

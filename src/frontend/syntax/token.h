@@ -71,8 +71,6 @@ void layout_done(Layout *y);
 /* How a kind is spelled in messages: "':'", "name", "end of line". */
 const char *token_name(int kind);
 bool token_is_keyword(int kind);
-/* The keyword of this spelling, or 0. */
-int keyword_find(const char *s, size_t n);
 /* All keywords and operators, for documents and editors: NULL past the end. */
 const char *keyword_at(int i);
 const char *operator_at(int i);
