@@ -73,13 +73,14 @@ typedef struct Tensor {
 
 /* NULL: no memory, or more than 2^63 bytes. Elements are not initialised. */
 Tensor *tensor_new(DType dt, int rank, const Dim *shape);
-Tensor *tensor_zeros(DType dt, int rank, const Dim *shape);
+Tensor *tensor_zeros(DType dt, int rank, const Dim *shape);                        /* the same, of zeros */
 Tensor *tensor_abstract(DType dt, int rank, const Dim *shape, struct Tracer *tr);  /* steals tr */
 extern void (*tensor_tracer_free)(struct Tracer *tr);   /* set by ir/graph; called with the tracer of a dying tensor */
-Tensor *tensor_view(Tensor *base, int rank, const Dim *shape, const int64_t *stride, int64_t offset);  /* shares storage */
-Tensor *tensor_scalar_f(DType dt, double v);            /* 0-d */
+/* Shares base's storage, which it keeps alive; offset is from the storage's beginning, and nothing is checked against its size. */
+Tensor *tensor_view(Tensor *base, int rank, const Dim *shape, const int64_t *stride, int64_t offset);
+Tensor *tensor_scalar_f(DType dt, double v);            /* 0-d, rounded to dt; NULL: no memory */
 Tensor *tensor_scalar_i(DType dt, int64_t v);
-Tensor *tensor_ref(Tensor *t);
+Tensor *tensor_ref(Tensor *t);                          /* t, with one owner more */
 void tensor_unref(Tensor *t);                           /* NULL allowed */
 /* Elements of a concrete shape. false: they are more than 2^56, sizes of 0 left out (so that no step overflows). */
 bool shape_elements(int rank, const Dim *shape, int64_t *n);
@@ -96,9 +97,9 @@ static inline bool tensor_is_own(const Tensor *t)
 Tensor *tensor_copy(const Tensor *t);                   /* a fresh row-major copy, on the same device; of the host's where new tensors are made */
 bool tensor_same_bits(const Tensor *a, const Tensor *b);/* equal shape, dtype and element bits (NaNs included) */
 
-/* Element access, slow and general. Index is the storage element. */
-double elem_get_f(const Tensor *t, int64_t at);
-int64_t elem_get_i(const Tensor *t, int64_t at);
+/* Element access, slow and general, of concrete tensors: brings them to the host. `at` counts elements of the storage: strides are the caller's. */
+double elem_get_f(const Tensor *t, int64_t at);         /* of a complex one the real part */
+int64_t elem_get_i(const Tensor *t, int64_t at);        /* as conversion to int64 does: towards zero */
 void elem_set_f(Tensor *t, int64_t at, double v);       /* rounds to nearest */
 void elem_set_i(Tensor *t, int64_t at, int64_t v);
 void elem_get_c(const Tensor *t, int64_t at, double *re, double *im);
@@ -107,15 +108,15 @@ void elem_set_c(Tensor *t, int64_t at, double re, double im);
 static inline void *tensor_data(const Tensor *t) { return storage_data(t->store) + t->offset * (dtype_info[t->dtype].sbits / 8); }
 static inline const void *tensor_read(const Tensor *t) { return storage_read(t->store) + t->offset * (dtype_info[t->dtype].sbits / 8); }
 
-/* dst[...] = src, converting; shapes equal, dst owned. */
+/* dst[...] = src, converting; shapes equal, dst owned (tensor_own). Where both are on one GPU, there. */
 void tensor_assign(Tensor *dst, const Tensor *src);
 
 /* "Tensor([[1.0, 2.0]], shape=(1, 2), dtype=f32)" as language.md fixes; `str` form of a 0-d likewise. */
 void tensor_print(const Tensor *t, StrBuf *out);
 void elem_print(DType dt, double v, StrBuf *out);       /* fewest digits that read back the same in dt */
 
-/* npy and npz. On failure a one-line reason in err (no path in it). */
-bool npy_read(const void *data, size_t n, Tensor **out, StrBuf *err);
+/* npy. On failure a one-line reason in err (no path in it). */
+bool npy_read(const void *data, size_t n, Tensor **out, StrBuf *err);      /* a new tensor; data is the whole file */
 bool npy_write(const Tensor *t, StrBuf *out, StrBuf *err);
 
 #endif

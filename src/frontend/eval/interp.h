@@ -3,6 +3,8 @@
  *
  * One Interp runs one program.  It owns the modules, the pending exception,
  * the frame chain for tracebacks, the numerics scopes and the trace state.
+ * A Value that comes back is a new reference, and V_ERR or false says that
+ * an exception is pending, where no contract says otherwise (value.h).
  */
 #ifndef TSR_FRONTEND_INTERP_H
 #define TSR_FRONTEND_INTERP_H
@@ -29,8 +31,8 @@ typedef struct InterpOptions {
     void *staged_state;
 } InterpOptions;
 
-Interp *interp_new(const InterpOptions *opt);
-void interp_free(Interp *I);
+Interp *interp_new(const InterpOptions *opt);           /* NULL: all of them off; what they point to stays the caller's, and stays */
+void interp_free(Interp *I);                            /* everything that programs made goes; what was printed is written out */
 const InterpOptions *interp_options(Interp *I);
 int *interp_depth_limit(Interp *I);                     /* sys.setrecursionlimit */
 
@@ -62,16 +64,15 @@ typedef enum ExcKind {
 /* Raise: sets the pending exception and returns V_ERR, so that `return raise(I, EXC_TypeError, "...")` works. */
 Value raise(Interp *I, ExcKind kind, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 Value raise_value(Interp *I, Value exc);                /* an instance, or a class to instantiate; refs it */
-Value raise_key_error(Interp *I, Value key);
+Value raise_key_error(Interp *I, Value key);            /* KeyError of the key itself */
 Value raise_stop(Interp *I, Value it);                  /* StopIteration after value_next(it) gave none, with a generator's return value */
 Value raise_errno(Interp *I, int err, const char *path);        /* OSError's fitting subclass */
-bool exc_pending(Interp *I);
+bool exc_pending(Interp *I);                            /* is one? */
 bool exc_matches(Interp *I, ExcKind kind);              /* is the pending exception one of these? */
 Value exc_take(Interp *I);                              /* clears it; new reference */
 void exc_clear(Interp *I);
 ClassObj *exc_class(Interp *I, ExcKind kind);
 /* The traceback with source lines, chains included, ending in "ValueError: text"; as stderr shows it. */
-Value *interp_redirect(Interp *I, int fd);              /* where what standard output (1) or error (2) gets goes instead; V_ERR: nowhere */
 void exc_render(Interp *I, Value exc, StrBuf *out);
 /* SystemExit's code, or -1 when exc is something else. */
 int exc_exit_code(Interp *I, Value exc);
@@ -93,7 +94,7 @@ Value value_call_method(Interp *I, Value self, Sym name, const Value *args, int 
 Value value_getattr(Interp *I, Value v, Sym name);
 Value value_getattr_opt(Interp *I, Value v, Sym name);  /* V_ERR without an exception when there is none */
 bool value_setattr(Interp *I, Value v, Sym name, Value x);
-Value value_getitem(Interp *I, Value v, Value key);
+Value value_getitem(Interp *I, Value v, Value key);     /* v[key]: an index, a slice, a key; of anything that has __getitem__ */
 bool value_setitem(Interp *I, Value *v, Value key, Value x);    /* tensors are values: *v may be replaced */
 Value value_binary(Interp *I, int ast_op, Value a, Value b);    /* AstOp; dunders and tensors included */
 Value value_unary(Interp *I, int ast_op, Value a);
@@ -102,8 +103,8 @@ int value_truth(Interp *I, Value v);                    /* 1, 0; -1 pending */
 bool value_is(Value a, Value b);
 int value_equal(Interp *I, Value a, Value b);           /* ==, as 1, 0, -1 */
 int value_less(Interp *I, Value a, Value b);            /* <, as 1, 0, -1 */
-int value_contains(Interp *I, Value container, Value x);
-bool value_hash(Interp *I, Value v, uint32_t *out);
+int value_contains(Interp *I, Value container, Value x);        /* x in container, as 1, 0, -1 */
+bool value_hash(Interp *I, Value v, uint32_t *out);     /* equal values have equal ones; TypeError: it has none */
 Value value_iter(Interp *I, Value v);                   /* an iterator */
 Value value_next(Interp *I, Value it);                  /* V_ERR without an exception: exhausted */
 int64_t value_len(Interp *I, Value v);                  /* -1 pending */
@@ -112,11 +113,11 @@ bool value_each(Interp *I, Value iterable, bool (*give)(void *taker, Value v), v
 Value value_to_list(Interp *I, Value iterable);         /* a new list */
 Value value_str(Interp *I, Value v);                    /* str(v): a V_STR */
 Value value_repr(Interp *I, Value v);
-bool value_repr_to(Interp *I, Value v, StrBuf *out);
+bool value_repr_to(Interp *I, Value v, StrBuf *out);    /* appended */
 Value value_format(Interp *I, Value v, const char *spec, size_t n);     /* format(v, spec) */
 bool value_is_callable(Value v);
 bool value_as_int(Interp *I, Value v, int64_t *out);    /* int, bool, __index__, 0-d int tensor; else TypeError */
-bool value_as_float(Interp *I, Value v, double *out);
+bool value_as_float(Interp *I, Value v, double *out);   /* float, int, bool, __float__, a tensor of one element; else TypeError */
 Value value_type(Interp *I, Value v);                   /* type(v) */
 const char *value_type_name(Value v);                   /* "int", "Tensor", a class's name */
 void class_note_abstract(Interp *I, ClassObj *c);       /* which abstract methods are left, after methods were added */
@@ -131,13 +132,14 @@ Value prelude_get(Interp *I, const char *name);         /* by name, borrowed; V_
 /* Depth and interrupt guard: every recursive C function over user structure calls this; false: RecursionError
  * or KeyboardInterrupt is pending. */
 bool interp_enter(Interp *I);
-void interp_leave(Interp *I);
+void interp_leave(Interp *I);                           /* after interp_enter that was true */
 Value fault_raise(Interp *I, Value result);             /* takes the result, and raises a GPU's fault (runtime/cuda.h) where there is one */
 bool interp_poll(Interp *I);                            /* in long loops: ctrl-C (tsr_interrupted)? false: pending */
 
-/* Where print goes. */
+/* Where print goes: standard output, whose failures are kept for interp_write_error. */
 void interp_write(Interp *I, const char *s, size_t n);
 void interp_flush(Interp *I);
+Value *interp_redirect(Interp *I, int fd);              /* where what standard output (1) or error (2) gets goes instead; V_ERR: nowhere */
 int interp_write_error(void);            /* errno of the first output that could not be written; 0: none */
 
 void *interp_keep(Interp *I, Value v);                   /* v's object lives as long as the Interp: graphs name it */

@@ -26,7 +26,7 @@ Dim dim_var(Sym name, int64_t lo, int64_t hi);      /* a new variable, distinct 
 Dim dim_const(int64_t v);                           /* any integer; negative numbers are interned expressions */
 bool dim_const_value(Dim d, int64_t *out);          /* its value if it is a number */
 Dim dim_add_slow(Dim a, Dim b);         /* for sizes that are not both numbers */
-Dim dim_mul_slow(Dim a, Dim b);
+Dim dim_mul_slow(Dim a, Dim b);         /* a product too large to write out stays as it is written */
 static inline Dim dim_add(Dim a, Dim b)
 {
     int64_t r;
@@ -37,31 +37,35 @@ static inline Dim dim_mul(Dim a, Dim b)
     int64_t r;
     return a >= 0 && b >= 0 && !__builtin_mul_overflow(a, b, &r) ? r : dim_mul_slow(a, b);
 }
-Dim dim_sub(Dim a, Dim b);
+Dim dim_sub(Dim a, Dim b);                          /* may be negative, and is an expression then */
 Dim dim_floordiv(Dim a, Dim b);                     /* towards minus infinity; b > 0 */
-Dim dim_mod(Dim a, Dim b);
-Dim dim_cdiv(Dim a, Dim b);
-Dim dim_min(Dim a, Dim b);
-Dim dim_max(Dim a, Dim b);
+Dim dim_mod(Dim a, Dim b);                          /* a - b * (a // b): not negative; b > 0 */
+Dim dim_cdiv(Dim a, Dim b);                         /* towards plus infinity; b > 0 */
+Dim dim_min(Dim a, Dim b);                          /* an atom, unless intervals say which it is */
+Dim dim_max(Dim a, Dim b);                          /* a + b - min(a, b) */
 
 typedef enum { DIM_PROVED, DIM_REFUTED, DIM_DIFFERS, DIM_UNKNOWN } DimAnswer;
 typedef struct { Sym name; int64_t value; } DimWitness;     /* of DIM_DIFFERS: values under which the sizes differ */
 DimAnswer dim_eq(Dim a, Dim b, DimWitness *w, int *nw);     /* w may be NULL; room for 8 */
-DimAnswer dim_ge(Dim a, Dim b, DimWitness *w, int *nw);
+DimAnswer dim_ge(Dim a, Dim b, DimWitness *w, int *nw);     /* a >= b; w and nw as above */
 DimAnswer dim_divides(Dim k, Dim e);                        /* proved, refuted or unknown: nobody asks for sizes that it does not divide */
 
-/* Facts hold from dim_push to the matching dim_pop. false: contradicts what is known. */
+/*
+ * Facts hold from dim_push to the matching dim_pop; all questions, and the normal form of what is made meanwhile, go by them.
+ * Sizes made under facts stay valid behind them.  false: it contradicts what is known.
+ */
 void dim_push(void);
 void dim_pop(void);
 bool dim_assume_eq(Dim a, Dim b);
-bool dim_assume_ge(Dim a, Dim b);
-bool dim_assume_divides(Dim k, Dim e);
+bool dim_assume_ge(Dim a, Dim b);                   /* a >= b */
+bool dim_assume_divides(Dim k, Dim e);              /* e % k == 0 */
 
 /* Replace variables: from[i] (a variable) by to[i]. */
 Dim dim_subst(Dim d, const Dim *from, const Dim *to, int n);
+/* Its value for these of its variables, at most 64; false: one is missing, or the value has no int64. */
 bool dim_eval(Dim d, const Dim *vars, const int64_t *values, int n, int64_t *out);
 bool dim_eval_each(Dim d, int64_t each, int64_t *out);      /* every variable is that one number, which is not 0 */
-int dim_vars(Dim d, Dim *out, int max);             /* its variables, in order of name */
+int dim_vars(Dim d, Dim *out, int max);             /* how many variables it has, at most max and 64; these, in order of name */
 bool dim_has_var(Dim d, char first);                /* is one of them, as printed, of a name that begins so? */
 /* Unknown sizes are variables whose names begin with "?"; one that also has a name, "?p.D", shows that alone. */
 static inline const char *dim_name_shown(const char *name) { return *name == '?' && name[1] ? name + 1 : name; }
@@ -73,7 +77,7 @@ Dim dim_surface(Dim d);
 /* What was made since a mark is forgotten: nobody may hold a size made since then, and the facts in force are those of then. */
 typedef struct { uint32_t atoms, monos, polys, unknowns; ArenaMark pool; } DimMark;
 DimMark dim_mark(void);
-void dim_release(DimMark m);
+void dim_release(DimMark m);                        /* marks are released in the opposite order */
 void dim_done(void);                                /* at exit, for leak checkers: forgets every expression */
 
 #endif

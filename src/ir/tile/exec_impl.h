@@ -85,15 +85,16 @@ typedef struct Exec {
     StrBuf *err;
 } Exec;
 
-/* exec.c */
-bool exec_block(Exec *e, const TileBlock *b);
+/* exec.c: false stands for a fault, whose text *e->err has */
+bool exec_block(Exec *e, const TileBlock *b);           /* its nodes in order, checked as e->checks asks */
+/* Keeps the text, with the node's line in the program; false. */
 bool exec_fault(Exec *e, const TileNode *n, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-bool exec_interrupted(Exec *e, const TileNode *n);
-Slot *exec_slot(Exec *e, TileRef v);
-Slot *exec_result(Exec *e, const TileNode *n, int i);
+bool exec_interrupted(Exec *e, const TileNode *n);      /* by ctrl-C: true, and a fault is kept */
+Slot *exec_slot(Exec *e, TileRef v);                    /* of a value that is there */
+Slot *exec_result(Exec *e, const TileNode *n, int i);   /* where result i of a node goes; its memory is made when it is first asked for */
 void exec_move(Slot *to, Slot *from, const TileType *t);        /* of what is the same in all lanes */
-bool exec_index(Exec *e, const TileNode *n, int64_t a, int64_t b, int64_t *out);
-void exec_fill(const TAttr *a, DType dt, void *raw);
+bool exec_index(Exec *e, const TileNode *n, int64_t a, int64_t b, int64_t *out);       /* iadd ... imax; a divisor must be positive */
+void exec_fill(const TAttr *a, DType dt, void *raw);    /* the attributes' number, one element of dt as it lies in memory */
 static inline int64_t exec_index_in(Exec *e, const TileNode *n, int i) { return exec_slot(e, n->in[i])->index; }         /* operand i, an index */
 static inline const char *exec_data_in(Exec *e, const TileNode *n, int i) { return exec_slot(e, n->in[i])->data; }      /* ... a tile */
 static inline size_t exec_bytes(const TileType *t) { return (size_t)tile_elements(t) * raw_size((DType)t->dtype); }     /* of a tile */
@@ -107,8 +108,8 @@ void exec_give_buffers(Exec *e);                        /* frees the group's */
 void exec_updated(const TileNode *n, const char *old, const char *expected, const char *with, char *next);
 
 /* exec_lane.c: nodes of groups of several lanes that are not done once for all of them. */
-bool lane_does(const Exec *e, const TileNode *n);
-bool lane_run(Exec *e, const TileNode *n);
+bool lane_does(const Exec *e, const TileNode *n);       /* is it one of them? */
+bool lane_run(Exec *e, const TileNode *n);              /* for the lanes of e->mask */
 
 /* exec_watch.c, where a group is watched */
 bool exec_watched(const TileKernel *k, const int64_t *sizes, const TileArg *args, int64_t group, Watch *w, StrBuf *err);       /* of exec.c */
@@ -125,7 +126,7 @@ bool exec_finite(Exec *e, const TileNode *n);
 /* exec_check.c */
 enum { WHO_GROUP = -1, WHO_COPY = -2 };      /* else a lane */
 typedef enum { TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC, TOUCH_KINDS } Touch;
-Memory *memory_new(const View *v);
+Memory *memory_new(const View *v);                      /* who touched which element of the view since the last barrier; the caller frees it */
 void memory_free(Memory *m);
 /* Say that an element of a view is touched; false: by somebody else too, with no barrier between, and *e->err says by whom. */
 bool memory_touch(Exec *e, const TileNode *n, const View *v, const char *element, int who, Touch touch);
@@ -142,7 +143,7 @@ typedef struct Walk {
     bool inside;
 } Walk;
 
-bool view_part(View *v, const int64_t *start, const int64_t *extent, StrBuf *err);
+bool view_part(View *v, const int64_t *start, const int64_t *extent, StrBuf *err);     /* v becomes a part of itself; false: it reaches out of v */
 /* Elements shape[0..rank) from start: those outside are fill. *err: which element may not be read, and why. */
 bool view_load(const View *v, const int64_t *start, const int32_t *shape, const void *fill, char *out, StrBuf *err);
 bool view_store(const View *v, const int64_t *start, const int32_t *shape, const char *in, StrBuf *err);
@@ -155,8 +156,9 @@ bool view_mark(const View *to, int need, int state, const TileNode *by, StrBuf *
 /* The asynchronous copy that brings an element; NULL: not known. */
 const TileNode *view_copier(const View *v, const char *element);
 
-void tree_push(const TileType *t, Tree *tree, const char *value);
-void tree_total(const TileType *t, Tree *tree, char *out);
+void tree_push(const TileType *t, Tree *tree, const char *value);       /* one value more: pairs of equal size are joined (docs/numerics.md) */
+void tree_total(const TileType *t, Tree *tree, char *out);              /* what all came to, asked for once; the identity of none */
+/* Operations on whole tiles, raw and row-major. count: how many of the elements along the reduced axis, or of the steps, count. */
 void eval_reduce(const TileNode *n, const char *in, int64_t count, char *out);
 void eval_dot(const TileNode *n, const char *a, const char *b, const char *acc, int64_t count, char *out);
 void eval_stretch(const TileType *from, const char *in, const TileType *to, char *out);      /* extents of 1, and scalars */
