@@ -263,11 +263,11 @@ bool la_eigh(const double *a, double *w, double *v, int64_t n, double *work)
 /* ---- singular values ---- */
 
 /* Rotate rows x, y of the transposed matrix until they are orthogonal. Returns whether they were not. */
-static bool orthogonalise(double *x, double *y, double *vx, double *vy, int64_t m, int64_t n)
+static bool orthogonalise(double *x, double *y, double *vx, double *vy, int64_t m, int64_t n, double noise)
 {
     double a = dot(x, x, m), b = dot(y, y, m), g = dot(x, y, m);
 
-    if (fabs(g) <= DBL_EPSILON * sqrt(a) * sqrt(b) || g == 0)
+    if (fabs(g) <= DBL_EPSILON * sqrt(a) * sqrt(b) || g == 0 || fmin(a, b) <= noise)
         return false;
     double z = (b - a) / (2 * g), t = copysign(1, z) / (fabs(z) + hypot(1, z)), c = 1 / hypot(1, t), s = c * t;
     la_rotate(x, y, c, s, m);

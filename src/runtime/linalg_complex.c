@@ -220,13 +220,13 @@ bool la_eigh_c(const Cx *a, double *w, Cx *v, int64_t n, Cx *work)
 /* ---- singular values ---- */
 
 /* As in linalg.c, after y has turned so that x^H y is real: what follows is linalg_svd.def's. */
-static bool orthogonalise(Cx *x, Cx *y, Cx *vx, Cx *vy, int64_t m, int64_t n)
+static bool orthogonalise(Cx *x, Cx *y, Cx *vx, Cx *vy, int64_t m, int64_t n, double noise)
 {
     double a = square(x, m), b = square(y, m);
     Cx h = dot(x, y, m), turn = conj(phase(h));
     double g = cabs(h);
 
-    if (g <= DBL_EPSILON * sqrt(a) * sqrt(b) || g == 0)
+    if (g <= DBL_EPSILON * sqrt(a) * sqrt(b) || g == 0 || fmin(a, b) <= noise)
         return false;
     double z = (b - a) / (2 * g), t = copysign(1, z) / (fabs(z) + hypot(1, z)), c = 1 / hypot(1, t), s = c * t;
     scale(turn, y, m);
