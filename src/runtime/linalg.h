@@ -30,6 +30,9 @@ void la_lu_c(Cx *a, int32_t *perm, int64_t n);
 void la_qr_c(const Cx *a, Cx *q, Cx *r, int64_t m, int64_t n, Cx *work);
 bool la_eigh_c(const Cx *a, double *w, Cx *v, int64_t n, Cx *work);
 bool la_svd_c(const Cx *a, Cx *u, double *s, Cx *vh, int64_t m, int64_t n, Cx *work);
+/* Schur's form: t becomes upper triangular, u unitary, with u t u^H what t was, by QR steps on a Hessenberg matrix. work: 2 n. false: it has
+ * an element that is not finite, or does not converge. */
+bool la_schur_c(Cx *t, Cx *u, int64_t n, Cx *work);
 
 /* What both kinds use. Length of a vector without overflow in the squares; rows x, y become c x - s y, s x + c y. */
 double la_norm(const double *x, int64_t n);

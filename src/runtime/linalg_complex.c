@@ -251,3 +251,114 @@ static Cx conjugate(Cx x) { return conj(x); }
 #define FIELD Cx
 #define OF_FIELD(name) name##_c
 #include "runtime/linalg_svd.def"
+
+/* ---- eigenvalues of any square matrix ---- */
+
+/* row [0, n) := row (I - 2 v v^H) */
+static void reflect_row(Cx *row, const Cx *v, int64_t n)
+{
+    Cx s = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        s += row[i] * v[i];
+    for (int64_t i = 0; i < n; i++)
+        row[i] -= 2 * s * conj(v[i]);
+}
+
+/* t := Q^H t Q with zeros below its first subdiagonal, u := Q, by reflections. work: 2 n. */
+static void hessenberg(Cx *t, Cx *u, int64_t n, Cx *work)
+{
+    Cx *v = work, *tmp = work + n, first;
+
+    for (int64_t i = 0; i < n * n; i++)
+        u[i] = i % (n + 1) == 0;
+    for (int64_t k = 0; k + 2 < n; k++) {
+        int64_t left = n - k - 1;
+        for (int64_t i = 0; i < left; i++)
+            v[i] = t[(k + 1 + i) * n + k];
+        if (!reflector(v, left, &first))
+            continue;
+        reflect(t + (k + 1) * n, n, left, k, n, v, tmp);
+        for (int64_t i = 0; i < n; i++) {
+            reflect_row(t + i * n + k + 1, v, left);
+            reflect_row(u + i * n + k + 1, v, left);
+        }
+        t[(k + 1) * n + k] = first;
+        for (int64_t i = k + 2; i < n; i++)
+            t[i * n + k] = 0;
+    }
+}
+
+/* The eigenvalue of the 2 by 2 block that ends at `last` which is nearer to its corner (Wilkinson); now and then another number, against cycles. */
+static Cx shift_of(const Cx *t, int64_t n, int64_t last, int step)
+{
+    Cx a = t[(last - 1) * n + last - 1], b = t[(last - 1) * n + last], c = t[last * n + last - 1], d = t[last * n + last];
+    Cx half = (a + d) / 2, root = csqrt((a - d) / 2 * ((a - d) / 2) + b * c);
+
+    if (step % 10 == 9)
+        return d + cabs(c);
+    return cabs(half + root - d) < cabs(half - root - d) ? half + root : half - root;
+}
+
+/* One QR step of the block of rows [low, last]: rotations make t - shift upper triangular, and go on to its columns and to those of u. */
+static void qr_step(Cx *t, Cx *u, int64_t n, int64_t low, int64_t last, Cx shift, Cx *turns)
+{
+    for (int64_t k = low; k <= last; k++)
+        t[k * n + k] -= shift;
+    for (int64_t k = low; k < last; k++) {
+        Cx *x = t + k * n, *y = x + n, a = x[k], b = y[k];
+        double r = hypot(cabs(a), cabs(b));
+        Cx c = r > 0 ? a / r : 1, s = r > 0 ? b / r : 0;
+        for (int64_t j = k; j < n; j++) {
+            Cx was = x[j];
+            x[j] = conj(c) * was + conj(s) * y[j];
+            y[j] = c * y[j] - s * was;
+        }
+        turns[2 * k] = c;
+        turns[2 * k + 1] = s;
+    }
+    for (int64_t k = low; k < last; k++) {
+        Cx c = turns[2 * k], s = turns[2 * k + 1];
+        for (int64_t i = 0; i < k + 2 + n; i++) {               /* what is not zero in t, then all of u */
+            Cx *x = i < k + 2 ? t + i * n + k : u + (i - k - 2) * n + k, was = x[0];
+            x[0] = c * was + s * x[1];
+            x[1] = conj(c) * x[1] - conj(s) * was;
+        }
+    }
+    for (int64_t k = low; k <= last; k++)
+        t[k * n + k] += shift;
+}
+
+/* Where the block that ends at `last` begins: below it the subdiagonal is zero but for rounding, and becomes zero. */
+static int64_t block_begin(Cx *t, int64_t n, int64_t last, double size)
+{
+    for (int64_t k = last; k > 0; k--) {
+        double near = cabs(t[k * n + k]) + cabs(t[(k - 1) * n + k - 1]);
+        if (cabs(t[k * n + k - 1]) <= DBL_EPSILON * (near > 0 ? near : size)) {
+            t[k * n + k - 1] = 0;
+            return k;
+        }
+    }
+    return 0;
+}
+
+bool la_schur_c(Cx *t, Cx *u, int64_t n, Cx *work)
+{
+    double size = norm(t, n * n);
+    int step = 0;
+
+    if (!isfinite(size))
+        return false;
+    hessenberg(t, u, n, work);
+    for (int64_t last = n - 1, low; last > 0; ) {
+        low = block_begin(t, n, last, size);
+        if (low == last) {
+            last--;
+            step = 0;
+        } else if (step++ == 60)
+            return false;
+        else
+            qr_step(t, u, n, low, last, shift_of(t, n, last, step), work);
+    }
+    return true;
+}

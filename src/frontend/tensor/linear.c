@@ -6,6 +6,9 @@
  */
 #include "frontend/tensor/linear.h"
 
+#include "runtime/storage.h"
+#include "runtime/linalg.h"
+
 #include <string.h>
 
 /* ------------------------------------------------------------- products */
@@ -413,6 +416,36 @@ static Value f_ifft2(Interp *I, Value *a) { return fourier2(I, a[0], 1, "ifft2")
     "output_padding: int | tuple | list = 0, groups: int = 1, dilation: int | tuple | list = 1) -> Tensor"
 #define FT "(x: Tensor, n: int | None = None, axis: int = -1, dim: int | None = None) -> Tensor"
 
+/* A complex matrix that has values, in double precision; its Schur form is no op: no derivative is known of it. */
+static Value f_schur(Interp *I, Value *a)
+{
+    Tensor *x = tensor_concrete(as_tensor(a[0])), *t = x ? tensor_here(x) : NULL, *u = NULL;
+    int64_t n = t ? t->shape[0] : 0;
+    bool ok = t && t->rank == 2 && t->shape[1] == n && t->dtype == DT_c128;
+    Cx *work = ok ? tsr_calloc(sizeof *work * (size_t)(2 * n + 1)) : NULL;
+
+    if (!ok) {
+        tensor_unref(t);
+        return raise(I, EXC_TypeError, "schur takes a square matrix of c128 that has values");
+    }
+    x = tensor_copy(t);
+    u = x ? tensor_copy(t) : NULL;
+    tensor_unref(t);
+    ok = u && la_schur_c(tensor_data(x), tensor_data(u), n, work);
+    tsr_free(work);
+    if (!ok) {
+        bool none = !u;
+        tensor_unref(x);
+        tensor_unref(u);
+        return none ? raise(I, EXC_MemoryError, "out of memory")
+                    : raise(I, EXC_NumericalError, "eig: the matrix has elements that are not finite, or does not converge");
+    }
+    Value both = tuple_new(2);
+    as_tuple(both)->at[0] = tensor_value(x);
+    as_tuple(both)->at[1] = tensor_value(u);
+    return both;
+}
+
 const NativeDef tensor_linear_natives[] = {
     {"", "matmul", f_matmul, MM, "x @ y: vectors, matrices, and stacks of them with broadcast leading axes. ShapeError when the inner sizes differ."},
     {"Tensor", "matmul", f_matmul, "(self, y: Tensor, dtype: dtype | str | None = None) -> Tensor", "x @ y."},
@@ -428,6 +461,7 @@ const NativeDef tensor_linear_natives[] = {
     {"_core", "qr", f_qr, "(a: Tensor) -> tuple", "Reduced Q and R with a = Q @ R; the diagonal of R is not negative."},
     {"", "eigh", f_eigh, "(a: Tensor) -> tuple", "Ascending eigenvalues and the eigenvectors (columns) of a symmetric or hermitian matrix."},
     {"_core", "svd", f_svd, "(a: Tensor) -> tuple", "U, S, Vh with a = U @ diag(S) @ Vh, S descending."},
+    {"_core", "schur", f_schur, "(a: Tensor) -> tuple", "T, upper triangular, and unitary U with a = U @ T @ U^H, of one matrix of c128 with values."},
     {"", "solve_triangular", f_triangular_solve, "(a: Tensor, b: Tensor, lower: bool = True, transpose: bool = False, unit: bool = False) -> Tensor",
      "x with a @ x = b for triangular a."},
     {"", "fft", f_fft, FT, "Discrete Fourier transform along one axis, any length."},

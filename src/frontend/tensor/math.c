@@ -346,7 +346,7 @@ const NativeDef tensor_math_natives[] = {
      "clip under PyTorch's name."},
     {"Tensor", "to", f_to, "(self, target: dtype | str | None = None, dtype: dtype | str | None = None, *, device: str | None = None, saturate: bool = False) -> Tensor",
      "In another dtype, on another device, or both, as PyTorch has it. Rounds to nearest; overflows as the format does unless saturate."},
-    {"Tensor", "astype", f_cast, "(self, dtype: dtype | str) -> Tensor", "In another dtype."},
+    {"Tensor", "astype", f_cast, "(self, dtype: dtype | str, *, copy: bool = True) -> Tensor", "In another dtype; tensors are values, so copy changes nothing."},
     {"", "cast", f_cast, "(x: Tensor | float, dtype: dtype | str) -> Tensor", "x in another dtype."},
     {"", "cast_like", f_cast_like, "(x: Tensor | float, like: Tensor) -> Tensor", "x in the dtype of `like`."},
     {"Tensor", "cast_like", f_cast_like, "(self, like: Tensor) -> Tensor", "In the dtype of `like`."},

@@ -355,12 +355,15 @@ static Value m_item(Interp *I, Value *a)
     Tensor *x = as_tensor(a[0]);
     Dim n = shape_product(x->rank, x->shape);
 
+    if (at->n == 1 && at->at[0].tag == V_TUPLE)
+        at = as_tuple(at->at[0]);
     if (!at->n)
         return tensor_op_item(I, a[0]);
     if (at->n != 1 && at->n != x->rank)
         return raise(I, EXC_IndexError, "item() takes one place or an index for each of %d axes, not %d", x->rank, (int)at->n);
     Value all = at->n == 1 ? value_of(do_reshape(I, tensor_ref(x), 1, &n)) : value_ref(a[0]);
-    Value one = is_err(all) ? VERR : tensor_op_getitem(I, all, at->n == 1 ? at->at[0] : a[1]), r = is_err(one) ? VERR : tensor_op_item(I, one);
+    Value one = is_err(all) ? VERR : tensor_op_getitem(I, all, at->n == 1 ? at->at[0] : (Value){.tag = V_TUPLE, .o = &at->obj});
+    Value r = is_err(one) ? VERR : tensor_op_item(I, one);
     value_unref(all);
     value_unref(one);
     return r;
@@ -516,7 +519,7 @@ const NativeDef tensor_oper_natives[] = {
     {"Tensor", "tiles", m_tiles, "(self, *sizes: int) -> object", "The tensor cut into parts of these sizes, for an index launch: x.tiles(16)[i]."},
     {"Tensor", "tolist", m_tolist, "(self) -> list | int | float | bool", "The elements as nested lists of Python numbers."},
     {"Tensor", "same_storage", m_same_storage, "(self, other: Tensor) -> bool", "Do both lie in the same memory? A change of one still does not show in the other."},
-    {"Tensor", "item", m_item, "(self, *index: int) -> int | float | bool",
+    {"Tensor", "item", m_item, "(self, *index: int | tuple) -> int | float | bool",
      "The only element as a Python number; ValueError when there are more. With ints: the element at that place of the flattened tensor, or at that index."},
     {0},
 };

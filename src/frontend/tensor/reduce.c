@@ -47,7 +47,9 @@ static Value reduce(Interp *I, Value *a, OpId op, const char *name)
     Reduce r;
     if (!reduce_args(I, a, name, &r))
         return VERR;
-    Tensor *y = reduce_op(I, op, r.x, &r.a, r.keep, r.dtype);
+    if (r.dtype != DT_NONE && !dtype_is_inexact(r.dtype) && dtype_is_inexact((DType)r.x->dtype))
+        r.x = do_convert(I, r.x, r.dtype);              /* elements become ints, not their sum */
+    Tensor *y = r.x ? reduce_op(I, op, r.x, &r.a, r.keep, r.dtype) : NULL;
     tensor_unref(r.x);
     return value_of(y);
 }
