@@ -97,7 +97,7 @@ static const TileNode *depth_of(const TileNode *n, int operand, int *axis)
     const TileNode *l = turned ? n->in[operand].node->in[0].node : n->in[operand].node;
     int axes[2];
 
-    if (l->op != TOP_load || l->block != n->block || l->attr->f != 0 || l->type[0].rank != 2 || dtype_is_complex((DType)l->type[0].dtype))
+    if (l->op != TOP_load || l->block != n->block || !tile_fills_zeros(l) || l->type[0].rank != 2 || dtype_is_complex((DType)l->type[0].dtype))
         return NULL;
     kept_axes(l, axes);
     *axis = axes[(operand == 0) != turned];

@@ -60,7 +60,7 @@ static bool lies(CpuCode *e, const TileNode *dot, TileRef v)
     const TileNode *n = v.node;
     DType dt = (DType)n->type[0].dtype;
 
-    return n->op == TOP_load && is_own(e, dot, v) && n->type[0].rank == 2 && n->attr->f == 0 && (dt == DT_f32 || dt == DT_bf16);
+    return n->op == TOP_load && is_own(e, dot, v) && n->type[0].rank == 2 && tile_fills_zeros(n) && (dt == DT_f32 || dt == DT_bf16);
 }
 
 static Numbers numbers_of(CpuCode *e, const TileNode *dot, int operand)

@@ -184,7 +184,7 @@ static int span_of(int64_t bytes) { return bytes % 128 == 0 ? 128 : bytes % 64 =
 /* Is it a load of places that are known, zeros past the ends, of what nobody writes? */
 static bool is_fixed(const CpuCode *e, const TileNode *load)
 {
-    if (load->op != TOP_load || load->attr->f != 0 || gpu_writes(&e->k->body, cpu_root(load->in[0])))
+    if (load->op != TOP_load || !tile_fills_zeros(load) || gpu_writes(&e->k->body, cpu_root(load->in[0])))
         return false;
     for (int k = 1; k < load->nin; k++)
         if (!roles_is_known(load->in[k].node))

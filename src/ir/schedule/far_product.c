@@ -48,6 +48,8 @@ static TileRef load_operand(TileBuilder *b, const ProductKind *p, int operand, T
     a.shape[n] = rows_first ? p->block[2] : p->block[operand];
     in[n++] = rows_first ? row : k;
     in[n++] = rows_first ? k : row;
+    if (operand == 0 && p->ragged)
+        a.f = -0.0;                             /* steps past the last one add -0, which leaves all sums as they are */
     x = build_add(b, TOP_load, &a, in, n);
     if (rows_first == (operand == 0))
         return x;
@@ -79,17 +81,39 @@ TileRef product_steps(TileBuilder *b, const ProductKind *p, const TileRef *from,
     return (TileRef){loop, 0};
 }
 
+/* What the sums of chunks are added to: to -0, so that the first one is as it was. Of no steps it is 0. */
+static TileRef begin_chunks(TileBuilder *b, const ProductKind *p, TileRef k)
+{
+    TileRef in[3] = {build_add2(b, TOP_ieq, k, build_number(b, 0))}, x;
+    TAttr a = tattr_none;
+
+    if (!dtype_is_float((DType)p->sum))
+        return build_zeros(b, p->sum, 2, p->block);
+    a.dtype = p->sum;
+    in[1] = build_add(b, TOP_const, &a, NULL, 0);
+    a.f = -0.0;
+    in[2] = build_add(b, TOP_const, &a, NULL, 0);
+    a = tattr_none;
+    a.op = OP_where;
+    x = build_add(b, TOP_map, &a, in, 3);
+    a = tattr_none;
+    a.rank = 2;
+    memcpy(a.shape, p->block, 2 * sizeof *a.shape);
+    return build_add(b, TOP_splat, &a, &x, 1);
+}
+
 /* Chunks one after the other: their sums are added up. */
 TileRef product_block(TileBuilder *b, const ProductKind *p, const TileRef *from, const TileRef *batch, TileRef row, TileRef column)
 {
     TileBlock *outside = b->at;
     TileRef k = build_size(b, "k"), zero = build_number(b, 0), at, sum;
-    TileRef in[4] = {zero, k, build_number(b, CHUNK), build_zeros(b, p->sum, 2, p->block)};
+    TileRef in[4] = {zero, k, build_number(b, CHUNK)};
     TAttr a = tattr_none;
     TileNode *loop;
 
     if (p->units)
         return product_steps(b, p, from, batch, row, column, zero, k);
+    in[3] = begin_chunks(b, p, k);
     loop = in[3].node ? tile_add(b, TOP_for, NULL, in, 4) : NULL;
     if (!loop)
         return build_none();
@@ -288,6 +312,7 @@ int product_choose(int device, Tensor *const *t, ProductKind *p, const int64_t *
     if (p->wide)
         return product_choose_wide(p, sizes, most);
     choose_blocks(p, is_of_double_units(device, p), sizes[0] * sizes[1], sizes[2], sizes[3]);
+    p->ragged = !p->units && dtype_is_float((DType)p->sum) && sizes[4] % p->block[2];
     return p->units ? asked_parts(most) : 1;
 }
 
@@ -347,6 +372,7 @@ FarKernel *product_code(const ProductKind *p)
         return f;
     any.block[0] = any.block[1] = 64;
     any.warps = p->units ? 4 : 0;
+    any.ragged = !p->units && dtype_is_float((DType)p->sum);
     FarKernel *g = far_kernel_for(&any, sizeof any, "product", build_product);
 
     return f->code ? f : g;

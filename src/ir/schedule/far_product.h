@@ -10,6 +10,7 @@ enum { BATCHES = 2, PARTS_OF_STEPS = 32 };
 typedef struct ProductKind {
     uint8_t x, y, sum, out;     /* DTypes; out: of what is stored, which may be rounded */
     bool turned[2], units, wide, batched, divided;      /* wide: for warpgroups; batched: views have two more axes in front; divided: far_parts.c */
+    bool ragged;                /* in order: the steps are no whole rounds */
     bool fast;                  /* of bytes: sums are not added in f32 after each round */
     int32_t block[3];           /* rows, columns, steps */
     int8_t inner[3];            /* how operands, and the sums, step along the axis on which they lie side by side: 1 or STRIDE_ANY */

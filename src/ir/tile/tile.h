@@ -27,6 +27,8 @@
 #include "ir/core/pass.h"
 #include "runtime/launch.h"
 
+#include <math.h>
+
 typedef enum TileOp {
 #define TOP(name, nin, nout, regions, typing, flags, attrs, doc) TOP_##name,
 #include "ir/tile/tile.def"
@@ -136,6 +138,8 @@ bool tile_yield(TileBuilder *b, const TileRef *out, int n);
 /* The first result, or a node NULL: for building in one expression. */
 static inline TileRef tile_out(TileNode *n) { return (TileRef){n, 0}; }
 extern const TAttr tattr_none;
+/* Are elements outside of what a load is of 0, and not -0? */
+static inline bool tile_fills_zeros(const TileNode *load) { return load->attr->f == 0 && !signbit(load->attr->f); }
 static inline const TileType *tile_type(TileRef r) { return &r.node->type[r.index]; }
 static inline bool tile_expects(const TileNode *n) { return n->nin > 2 + tile_type(n->in[0])->rank; }    /* an update: of what must be there */
 /* A conversion that rounds to nearest, where it rounds at all. */
