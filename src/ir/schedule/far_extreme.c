@@ -1,13 +1,18 @@
 /*
  * Reductions on a GPU that are no body of one node as they come.
  *
- * The place of a tensor's extreme among all its elements is the least of the places at which the extreme, a total of its own, or NaN stands:
- * two kernels, as extreme.c has it for rows.  Axes of one element, which bodies of totals do not take, are left out.  Axes that others stand
- * between, as images and places beside channels, are brought together by a copy: their elements are reduced in row-major order anyway.
+ * The place of a tensor's extreme among all its elements is the least of the places at which the extreme, a total of its own, or NaN stands,
+ * as extreme.c has it for rows.  Where the elements are whole rows of a good length, each row's extreme and its place are found at once, in
+ * one pass over memory, and then the first row that has the extreme of all.  Axes of one element, which bodies of totals do not take, are left
+ * out.  Axes that others stand between, as images and places beside channels, are brought together by a copy: their elements are reduced in
+ * row-major order anyway.
  */
 #include "ir/schedule/far_impl.h"
 
 #include "ir/graph/trace.h"
+
+#include "base/hash.h"
+#include "base/map.h"
 #include "runtime/kernel_util.h"
 
 #include <limits.h>
@@ -23,34 +28,85 @@ static GValue add(Graph *g, OpId op, const Attr *a, const GValue *in, int nin)
     return (GValue){n, 0};
 }
 
-/* Places of a row's elements, or INT_MAX where neither m nor NaN stands; their least. NULL: there is no such op of the dtype. */
-static Graph *place_body(DType dt)
+static GValue number(Graph *g, int32_t x)
 {
-    static Graph *made[DT_COUNT];
-    Graph *g = made[dt];
-    TType row = {.dtype = (uint8_t)dt, .rank = 1}, one = {.dtype = (uint8_t)dt};
-    Attr at, none = attr_default(), axis = attr_default();
-    GValue x, m, in[3];
+    Attr a = attr_default();
 
-    if (g)
-        return g;
-    g = graph_new(sym("op"));
-    row.shape[0] = dim_var(sym("extreme_n"), 2, INT32_MAX);
-    x = graph_param(g, &row);
-    m = graph_param(g, &one);
-    at = attr_iota(DT_int32, 1, row.shape, -1);
-    none.dtype = DT_int32;
-    none.f = INT_MAX;
-    axis.naxes = 1;
-    axis.axis[0] = -1;
-    in[0] = add(g, OP_eq, NULL, (GValue[]){x, m}, 2);
-    if (dtype_is_float(dt))
-        in[0] = add(g, OP_bitor, NULL, (GValue[]){in[0], add(g, OP_ne, NULL, (GValue[]){x, x}, 2)}, 2);
-    in[1] = add(g, OP_iota, &at, NULL, 0);
-    in[2] = add(g, OP_full, &none, NULL, 0);
-    in[0] = add(g, OP_where, NULL, in, 3);
-    graph_result(g, add(g, OP_min, &axis, in, 1));
-    return made[dt] = g;
+    a.dtype = DT_int32;
+    a.f = x;
+    return add(g, OP_full, &a, NULL, 0);
+}
+
+/* Along the last axis. */
+static GValue reduced(Graph *g, OpId op, GValue x)
+{
+    Attr a = attr_default();
+
+    a.naxes = 1;
+    a.axis[0] = -1;
+    return add(g, op, &a, &x, 1);
+}
+
+/* The least of the places at which m or NaN stands in x; INT_MAX where neither does. */
+static GValue least_place(Graph *g, GValue x, GValue m, GValue place)
+{
+    GValue is = add(g, OP_eq, NULL, (GValue[]){x, m}, 2);
+
+    if (dtype_is_float((DType)gvalue_type(x)->dtype))
+        is = add(g, OP_bitor, NULL, (GValue[]){is, add(g, OP_ne, NULL, (GValue[]){x, x}, 2)}, 2);
+    return reduced(g, OP_min, add(g, OP_where, NULL, (GValue[]){is, place, number(g, INT_MAX)}, 3));
+}
+
+static GValue places(Graph *g, Dim n)
+{
+    Attr a = attr_iota(DT_int32, 1, &n, -1);
+
+    return add(g, OP_iota, &a, NULL, 0);
+}
+
+/* What a body is for: all elements and their extreme, rows alone, or rows of so many elements (their extremes and the places of those). */
+typedef struct PlaceKind { int32_t dtype, op, rows, columns; } PlaceKind;
+
+static Graph *place_body(const PlaceKind *k)
+{
+    Graph *g = graph_new(sym("op"));
+    Dim r = dim_var(sym("extreme_r"), 1, INT32_MAX), n = dim_var(sym("extreme_n"), 2, INT32_MAX);
+    bool joins = k->columns, alone = !k->rows;
+    TType x = {.dtype = (uint8_t)k->dtype, .rank = (uint8_t)(alone ? 1 : 2), .shape = {joins ? 1 : r, n}}, at = x;
+    GValue v, m, p;
+
+    at.dtype = DT_int32;
+    x.shape[0] = at.shape[0] = alone ? n : x.shape[0];
+    v = graph_param(g, &x);
+    x.rank = 0;
+    m = alone ? graph_param(g, &x) : reduced(g, (OpId)k->op, v);
+    p = joins ? graph_param(g, &at) : places(g, n);
+    if (joins)
+        p = add(g, OP_add, NULL, (GValue[]){p, add(g, OP_mul, NULL, (GValue[]){places(g, n), number(g, k->columns)}, 2)}, 2);
+    if (k->rows && !joins)
+        graph_result(g, m);
+    if (k->rows) {
+        Attr kept = attr_default();
+        kept.nd[0] = 2;
+        kept.d[0][0] = joins ? 1 : r, kept.d[0][1] = 1;
+        m = add(g, OP_reshape, &kept, &m, 1);
+    }
+    graph_result(g, least_place(g, v, m, p));
+    return g;
+}
+
+static Graph *place_body_of(const PlaceKind *k)
+{
+    static Map made;            /* what it is for -> Graph *, to the end of the process */
+    uint64_t key = hash_bytes64(k, sizeof *k) | 1;
+    uintptr_t at;
+    Graph *g;
+
+    if (map_find(&made, key, &at))
+        return (Graph *)at;
+    g = place_body(k);
+    map_set(&made, key, (uintptr_t)g);
+    return g;
 }
 
 /* A view without axes of one element; a's axes are then the same ones there. */
@@ -104,20 +160,67 @@ static Tensor *reduced_last(Tensor *t, const Attr *a)
     return last;
 }
 
+/* The length of rows that n elements are cut into: so that there are not many, and each fits a block's registers. 0: no such length divides n. */
+static int64_t row_length(int64_t n)
+{
+    enum { LEAST = 1024, MOST = 8192, VECTOR = 8, MANY = 1 << 14 };
+
+    for (int step = VECTOR; step; step = step > 1 ? 1 : 0)
+        for (int64_t c = MOST; c >= LEAST; c -= step)
+            if (n % c == 0 && n / c >= 2 && n / c <= MANY)
+                return c;
+    return 0;
+}
+
+static Tensor *shaped(Tensor *t, int64_t rows, int64_t columns)
+{
+    return tensor_view(t, 2, (Dim[]){rows, columns}, (int64_t[]){columns, 1}, t->offset);
+}
+
+/* Row by row, then among rows. */
+static int place_by_rows(Trace *T, OpId extreme, Tensor *x, int64_t columns, Tensor **out)
+{
+    PlaceKind k = {.dtype = x->dtype, .op = (int32_t)extreme, .rows = 1};
+    int64_t rows = x->shape[0] / columns;
+    Attr none = attr_default();
+    Tensor *all = shaped(x, rows, columns), *each[2], *in[2], *one;
+    int n, done = trace_run_fused(T, place_body_of(&k), &none, &all, 1, each, &n);
+
+    tensor_unref(all);
+    if (done <= 0)
+        return done;
+    k.columns = (int32_t)columns;
+    for (int i = 0; i < 2; i++)
+        in[i] = shaped(each[i], 1, rows);
+    done = trace_run_fused(T, place_body_of(&k), &none, in, 2, &one, &n);
+    for (int i = 0; i < 2; i++)
+        tensor_unref(in[i]), tensor_unref(each[i]);
+    if (done > 0) {
+        out[0] = tensor_view(one, 0, NULL, NULL, one->offset);
+        tensor_unref(one);
+    }
+    return done;
+}
+
 static int place(Trace *T, OpId op, Tensor *x, const TType *y, Tensor **out)
 {
+    OpId extreme = op == OP_argmax ? OP_max : OP_min;
+    PlaceKind k = {.dtype = x->dtype};
     Attr axis = attr_default(), none = attr_default();
     TType one = {.dtype = x->dtype};
+    int64_t columns;
     Tensor *m;
     int n, done;
 
     if (x->rank != 1 || x->shape[0] > INT32_MAX || dtype_is_complex((DType)x->dtype) || is_packed((DType)x->dtype) || y->dtype != DT_int32)
         return 0;
+    if (x->stride[0] == 1 && (columns = row_length(x->shape[0])) && (done = place_by_rows(T, extreme, x, columns, out)) != 0)
+        return done;
     axis.naxes = 1;
     axis.axis[0] = -1;
-    done = far_body(T, op == OP_argmax ? OP_max : OP_min, &axis, &x, 1, &one, &m);
+    done = far_body(T, extreme, &axis, &x, 1, &one, &m);
     if (done > 0) {
-        done = trace_run_fused(T, place_body((DType)x->dtype), &none, (Tensor *[]){x, m}, 2, out, &n);
+        done = trace_run_fused(T, place_body_of(&k), &none, (Tensor *[]){x, m}, 2, out, &n);
         tensor_unref(m);
     }
     return done;
