@@ -9,6 +9,7 @@ from suites.gpu import run
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench" / "gpu"))
 import on_host
+import random_products
 import views
 
 PARTS = 3               # programs of a dtype
@@ -140,6 +141,13 @@ for dt in [f32, f64, bf16, f16, int32, int64, int8, uint8, bool]:
 z = x + 0.0
 z[77777] = float("nan")
 print(z.argmax(), z.argmin(), z[:77777].argmax(), z.max(), (x * 0.0).argmax(), (x * -0.0).argmin(), z.reshape(-1, 1).sum(axis=0), x.reshape(1, -1, 1).sum(), x.reshape(1, -1, 1).max(), x.reshape(1, -1, 1).prod(axis=(0, 1)))
+for n in [16384, 20000, 36864, 65536 + 1024]:       # by rows
+    for dt in [f32, bf16, int32, int8]:
+        y = (x[:n].repeat(1) * 40.0).to(dt)
+        print(n, dt, y.argmax(), y.argmin(), (y * 0).argmax(), y[1:].argmax())
+    y = x[:n] * 1.0
+    y[n - 3], y[n // 3], y[n // 3 + 1] = NAN, NAN, NAN
+    print(y.argmax(), y.argmin())
 @jit
 def f(x): return x.argmax(), (x * 2).argmin(), x.reshape(1, 100003, 1).sum()
 for i in range(3): print(f(x + i))
@@ -181,6 +189,44 @@ x = random.normal((6, 5, 17, 40)).to(WHERE)
 for i in range(3): print(f(x, x + i))
 """
 
+# Of sums all of whose steps underflow below zero, and of no steps.
+SIGNS = """for dt, s in [(f32, 1e-30), (f64, 1e-200)]:
+    for m, n, k in [(1, 1, 1), (4, 4, 3), (4, 4, 256), (4, 5, 300), (70, 70, 65), (64, 64, 32), (3, 3, 0), (300, 200, 70), (8, 8, 1000)]:
+        a, b = full((m, k), -s, dtype=dt).to(WHERE), full((k, n), s, dtype=dt).to(WHERE)
+        print(dt, m, n, k, [(y[0, 0].item(), y[m - 1, n - 1].item()) for y in (a @ b, (a.T.contiguous()).T @ b, a @ b.T.contiguous().T, (a @ b) * 1.0)])
+"""
+
+# On a chip that has warpgroups, whose kernels the driver of the tests does not run: products of f32 that go to tf32, and their launches. Tensor copies
+# round operands; the right one is copied before where it lies by its columns; what else uses a rounded operand gets it.
+ROUNDED = {"nt(a, b)": 1, "nn(a, w)": 2, "(lambda: a @ b.T)()": 1, "follows(a, b)": 1, "shown(a, b)": 2, "nt(a[:, 1:], b[:, 1:])": 3}
+ROUNDING = """a, b, w = [zeros(s).to("gpu:0") for s in ((256, 512), (384, 512), (512, 384))]
+nt, nn, shown = jit(lambda a, b: a @ b.T), jit(lambda a, b: a @ b), jit(lambda a, b: (a @ b.T, relu(a)))
+follows = jit(lambda a, b: relu(a @ b.T + 1.0))
+with tessera.numerics(compute=tf32, accumulate=f32):
+    CALL
+"""
+
+
+def rounded(ctx):
+    for call, launches in ROUNDED.items():
+        p = run(ctx, "run", "--stats", text=ROUNDING.replace("CALL", call), how="chip=90,memory=512")
+        if p.returncode or f"gpu launches={launches} " not in p.stderr:
+            raise Fail(f"{call}: {launches} launches, not {re.findall('gpu launches=.*', p.stderr)} {p.stderr[-300:]}")
+
+
+def of_no_steps(ctx):
+    """Products of bytes over no steps on a chip with warpgroups, where operands that lie across are copied, end."""
+    p = run(ctx, "run", text='a, b = zeros((4, 300, 0), dtype=int8).to("gpu:0"), zeros((1, 0, 127), dtype=int8).to("gpu:0")\nprint((a @ b).shape, (a.mT.contiguous().mT @ b).shape)',
+            how="chip=90,memory=512")
+    if p.returncode or p.stdout != "(4, 300, 127) (4, 300, 127)\n":
+        raise Fail(p.stdout + p.stderr)
+
+
+def products(ctx, seed):
+    """Random products, what follows them, and how their operands lie: bench/gpu/random_products.py."""
+    same(ctx, random_products.program(seed, 24), random_products.HOST)
+
+
 DIVISIONS = """x = (arange(1000) - 500).reshape(20, 50).to(WHERE)
 d = (arange(1000) % 7 + 1).reshape(20, 50).to(WHERE)
 for dt in [int8, int16, int32, int64, uint8, uint32]:
@@ -215,6 +261,11 @@ def tests(ctx):
     yield Test("gpu_on_host/nasty", lambda: nasty(ctx))
     yield Test("gpu_on_host/searches", lambda: same(ctx, SEARCHES, ["searchsorted"]))                  # of an empty tensor
     yield Test("gpu_on_host/extremes", lambda: same(ctx, EXTREMES, ["argmin"]))                        # of one element
+    for seed in (1, 2, 7):
+        yield Test(f"gpu_on_host/products_{seed}", lambda seed=seed: products(ctx, seed))
+    yield Test("gpu_on_host/signs", lambda: same(ctx, SIGNS))
+    yield Test("gpu_on_host/rounded", lambda: rounded(ctx))
+    yield Test("gpu_on_host/no_steps", lambda: of_no_steps(ctx))
     yield Test("gpu_on_host/divisions", lambda: same(ctx, DIVISIONS))
     yield Test("gpu_on_host/strided_convolutions", lambda: same(ctx, STRIDED))
     for seed in (7, 12, 41, 58):

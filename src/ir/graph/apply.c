@@ -14,6 +14,7 @@
 #include "ir/graph/level.h"
 #include "ir/graph/sizes.h"
 #include "ir/graph/timed.h"
+#include "ir/graph/unrounded.h"
 
 #include "runtime/convert.h"
 #include "runtime/kernels.h"
@@ -32,6 +33,7 @@ typedef struct Run {
     Tensor **slot;
     uint32_t *left;             /* slot -> uses still to come */
     Beside beside;
+    Unrounded unrounded;
     int nslots;
     uint32_t few_base[FEW_NODES + 1], few_left[FEW_NODES + 1];      /* room for small graphs */
     Tensor *few_slot[FEW_NODES + 1];
@@ -62,6 +64,7 @@ static void run_init(Run *r, Graph *g, Tensor *const *places)
     for (int i = 0; i < g->results.n; i++)
         r->left[r->base[g->results.at[i].node->id] + (uint32_t)g->results.at[i].index]++;
     beside_find(&r->beside, g, r->base, r->left, r->nslots, places);
+    unrounded_find(&r->unrounded, g, r->base, r->nslots);
 }
 
 static void run_done(Run *r)
@@ -74,6 +77,7 @@ static void run_done(Run *r)
     if (r->base != r->few_base)
         tsr_free(r->base);
     beside_done(&r->beside);
+    unrounded_done(&r->unrounded);
     env_done(&r->env);
 }
 
@@ -159,6 +163,20 @@ static bool take_made(Run *r, const Node *n)
     return true;
 }
 
+/* A conversion that who uses it does. */
+static bool leave_out(Run *r, const Node *n)
+{
+    uint32_t slot = r->base[n->id];
+    Tensor *x = r->unrounded.may && n->nin == 1 ? r->slot[slot_of(r, n->in[0])] : NULL;
+
+    if (!x || !unrounded_begins(&r->unrounded, n, x))
+        return false;
+    r->slot[slot] = tensor_ref(x);
+    r->unrounded.is[slot] = true;
+    drop_operands(r, n);
+    return true;
+}
+
 /* The device of the innermost device block around the node; -1: there is none here. */
 static int device_of(Sym scope)
 {
@@ -223,7 +241,7 @@ static bool run_node(Trace *T, Run *r, Node *n)
     Tensor *few[16], **in = n->nin <= 16 ? few : tsr_alloc(sizeof *in * n->nin);
     Tensor **out = &r->slot[r->base[n->id]];
     const Attr *a;
-    Tensor *slice[BESIDE_MOST];
+    Tensor *slice[BESIDE_MOST], *made[2] = {NULL, NULL};
     Attr room;
     int nout = 0, nslices;
     bool ok, traced = false;
@@ -234,17 +252,19 @@ static bool run_node(Trace *T, Run *r, Node *n)
     }
     if (n->span.hi)
         T->span = n->span;
+    ok = !r->unrounded.may || unrounded_meet(&r->unrounded, T, n, in, r->slot, made);
     a = known_attr(r, n, traced, &room);
     nslices = traced ? 0 : beside_slices(&r->beside, T, &r->env, n, in, slice);
     T->dying = dying_mask(r, n);
     if (n->op == OP_concat)
         beside_arrives(&r->beside, n);
     T->slices = nslices ? slice : NULL;
-    ok = (!kernel_of[n->op] || trace_lie_together(T, (OpId)n->op, in, n->nin)) && dispatch(T, n, a, in, traced, out, &nout);
+    ok = ok && (!kernel_of[n->op] || trace_lie_together(T, (OpId)n->op, in, n->nin)) && dispatch(T, n, a, in, traced, out, &nout);
     forget_attr(a, &room);
     T->dying = 0;
     T->slices = NULL;
     tensors_unref(slice, nslices);
+    tensors_unref(made, 2);
     if (ok && n->nout == 1)
         env_keep(&r->env, n, out[0]);
     for (int i = 0; ok && i < n->nout; i++) {
@@ -304,7 +324,7 @@ static bool apply(Trace *T, Graph *g, Tensor **in, int nin, Handed handed, Tenso
     if (ok)
         take_given(in, handed.given, handed.kept);
     for (Node *n = g->first; ok && n; n = n->next)
-        ok = n->op == GRAPH_PARAM || take_made(&r, n) || (n->scope ? run_scoped(T, &r, n) : run_node(T, &r, n));
+        ok = n->op == GRAPH_PARAM || take_made(&r, n) || leave_out(&r, n) || (n->scope ? run_scoped(T, &r, n) : run_node(T, &r, n));
     *nout = ok ? g->results.n : 0;
     for (int i = 0; i < *nout; i++)
         out[i] = tensor_ref(r.slot[slot_of(&r, g->results.at[i])]);

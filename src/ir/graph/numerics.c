@@ -23,6 +23,8 @@
  */
 #include "ir/graph/numerics.h"
 
+#include "ir/graph/unrounded.h"
+
 /* What governs one op. */
 typedef struct Governing {
     Policy p;
@@ -155,7 +157,7 @@ static bool contract(Trace *T, const Governing *g, OpId op, const Attr *a, Tenso
     uint8_t store = a->dtype != DT_NONE ? a->dtype : g->p.storage != DT_NONE ? g->p.storage : dt;
     const Policy *label = store == dt ? g->own : NULL;
     Attr b = *a;
-    bool ok = units_may_round(g, op, dt) || take_to(T, g, x, nin, dt, compute);
+    bool ok = true, left = units_may_round(g, op, dt);
 
     b.compute = g->p.compute;
     if (g->own) {
@@ -166,6 +168,9 @@ static bool contract(Trace *T, const Governing *g, OpId op, const Attr *a, Tenso
     if (b.accum == DT_NONE && g->p.accum != DT_NONE && dtype_is_float((DType)g->p.accum))
         b.accum = g->p.accum;
     b.dtype = b.accum != DT_NONE ? b.accum : (uint8_t)dtype_accum((DType)compute);
+    if (!left && op == OP_matmul && compute == DT_tf32 && dt == DT_f32 && x[1]->dtype == DT_f32 && rounds_plainly(&g->p))
+        left = unrounded_pair(T, x, &b, &ok);
+    ok = left ? ok : take_to(T, g, x, nin, dt, compute);
     ok = ok && run1(T, op, &b, x, nin, &y);
     ok = ok && store_as(T, g, y, store, label, g->own && g->own->has_scale && compute == dt, out);
     release(x, nin, (const Tensor *const *)few);

@@ -131,6 +131,11 @@ extern int (*trace_run_fused)(Trace *T, Graph *body, const Attr *a, Tensor *cons
  * Run one op whose operands are on a GPU of the driver's (mesh.h), or whose result is to be there; likewise.  Results y are those that
  * the op's types give.  0: the host runs it.
  */
+/*
+ * Operands of a product, of f32 that are to go to tf32: which ones do tensor copies of their GPU round on the way to the units, as they lie? Bits by
+ * their numbers; the others had better be converted so that their steps lie side by side. 0: units take neither.
+ */
+extern int (*trace_rounds)(Tensor *const *x, const Attr *product);
 extern int (*trace_run_far)(Trace *T, OpId op, const Attr *a, Tensor *const *in, int nin, const TType *y, int nout, Tensor **out);
 
 /*

@@ -538,6 +538,7 @@ void far_begin(const KernelCompiler *c, FarLaunch *launch)
     offered.launch = launch;
     fused_far = c ? &offered : NULL;
     trace_run_far = c ? run_far : NULL;
+    trace_rounds = c ? product_rounds : NULL;
     far_moves = c ? &far_moves_made : NULL;
 }
 

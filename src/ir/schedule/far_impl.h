@@ -121,6 +121,7 @@ enum { SLACK_SUMS = 1, SLACK_TF32 = 2 };
 int product_slack(const Attr *a);                       /* of a product */
 /* out = x @ y, summed in `accum` and then rounded to out's dtype. 0: it cannot; -1: a fault. */
 int far_product(int device, Tensor *x, Tensor *y, Tensor *out, DType accum, int slack, Span where);
+int product_rounds(Tensor *const *x, const Attr *a);    /* trace_rounds (ir/graph/trace.h) */
 
 /* ---- far_parts.c ---- */
 int far_join_parts(Tensor *parts, Tensor *sum, int device);     /* sum's elements, those of the parts added up, and rounded; as far_launch */

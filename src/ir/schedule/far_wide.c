@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 enum { PLACES = 132 };          /* processors of the chip that the figures are of */
+enum { WORTH_A_COPY = 128 };    /* so many rows, or columns, that read an operand */
 
 /* ---- schedules ---- */
 
@@ -203,6 +204,37 @@ bool product_is_wide(int device, Tensor *const *t, const ProductKind *p, const i
            product_is_copied(t[1], p->turned[1], p->turned[1]);
 }
 
+static bool repeats(const Tensor *x)
+{
+    for (int i = 0; i < x->rank; i++)
+        if (x->stride[i] == 0 && x->shape[i] > 1)
+            return true;
+    return false;
+}
+
+int product_rounds(Tensor *const *x, const Attr *a)
+{
+    enum { WHOLE = 4 };         /* elements of 16 bytes */
+    int which = 0;
+
+    if (x[0]->rank < 2 || x[1]->rank < 2 || x[0]->rank > 3 || x[1]->rank > 3 || (a->accum != DT_NONE && a->accum != DT_f32) ||
+        !has_warpgroups(device_of_operands(x, 2)))
+        return 0;
+    for (int i = 0; i < 2; i++) {
+        const Tensor *t = x[i];
+        int r = t->rank, other = x[!i]->rank - 1 - i;
+        int64_t steps = t->shape[r - 1 - i];
+        bool turned = t->stride[r - 1] != 1 && t->stride[r - 2] == 1;
+        if ((t->dtype != DT_f32 && t->dtype != DT_tf32) || !steps)
+            return 0;
+        if (turned == (i == 1) && product_is_copied(t, turned, true))
+            which |= 1 << i;
+        else if (steps % WHOLE || x[!i]->shape[other] < WORTH_A_COPY || (t->dtype == DT_tf32 && repeats(t)))
+            return 0;
+    }
+    return which;
+}
+
 /* ---- other ways ---- */
 
 /* Are there so few rows, of one batch, that they are better columns? */
@@ -263,17 +295,15 @@ static Tensor *by_steps(Tensor *t, int operand)
 /* Does an operand lie in a way that units, or few rows, are not taken, and do as many rows or columns read it as make a copy worth it? */
 static bool is_laid_anew(int device, Tensor *const *t, const ProductKind *p, const int64_t *sizes, int operand)
 {
-    enum { WORTH = 128 };
     const Tensor *x = t[operand];
     int bytes = (int)raw_size((DType)p->x);
 
-    for (int i = 0; i < x->rank; i++)
-        if (x->stride[i] == 0 && x->shape[i] > 1)
-            return false;                       /* a copy would be larger than it is */
+    if (!sizes[4] || repeats(x))
+        return false;                           /* there is nothing to copy, or more than there is of it */
     if (bytes == 2 && !(operand == 0 && has_few_rows(sizes) && (sizes[2] <= THIN / 2 || !product_is_copied(x, p->turned[0], false))))
         return false;
     return p->units && has_warpgroups(device) && x->stride[x->rank - 1 - operand] != 1 && sizes[4] * bytes % 16 == 0 &&
-           sizes[operand ? 2 : 3] >= WORTH;
+           sizes[operand ? 2 : 3] >= WORTH_A_COPY;
 }
 
 bool product_has_other_way(int device, Tensor *const *t, const ProductKind *p, const int64_t *sizes)
