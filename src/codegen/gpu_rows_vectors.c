@@ -75,7 +75,8 @@ LLVMValueRef rows_vector_place(CpuCode *e, const TileNode *n, const RowPlace *p,
 
 bool rows_end_with_vectors(const TileNode *n)
 {
-    return n->attr->align * row_bytes(row_dtype(n)) % ROW_VECTOR == 0 && n->attr->align && (n->op == TOP_store || (tile_fills_zeros(n) && !n->attr->i));
+    return n->attr->align * row_bytes(row_dtype(n)) % ROW_VECTOR == 0 && n->attr->align &&
+           (n->op == TOP_store || (tile_fills_zeros(n) && !n->attr->i));
 }
 
 /* Does vector i lie within the view, whose rows end with a vector? An i1. */

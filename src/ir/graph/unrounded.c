@@ -12,8 +12,8 @@ static bool is_conversion(const Node *n)
 {
     const Attr *a = n->attr;
 
-    return n->op == OP_convert && n->type[0].dtype == DT_tf32 && n->in[0].node->type[n->in[0].index].dtype == DT_f32 && !a->rounding && !a->saturate &&
-           !a->flush && !a->policy;
+    return n->op == OP_convert && n->type[0].dtype == DT_tf32 && gvalue_type(n->in[0])->dtype == DT_f32 && !a->rounding && !a->saturate && !a->flush &&
+           !a->policy;
 }
 
 /* The product of a fused node's body that its operands i and *other are multiplied by, which nothing else there uses. NULL: there is none. */
@@ -88,9 +88,9 @@ void unrounded_find(Unrounded *u, const Graph *g, const uint32_t *base, int nslo
 
 void unrounded_done(Unrounded *u) { tsr_free(u->may); }
 
-bool unrounded_begins(const Unrounded *u, const Node *n, const Tensor *x)
+bool unrounded_begins(const Unrounded *u, const Node *n, Tensor *x)
 {
-    return u->may && n->op == OP_convert && u->may[u->base[n->id]] && !x->tracer && device_is_far(device_of_operands((Tensor *const[]){(Tensor *)x}, 1));
+    return u->may && n->op == OP_convert && u->may[u->base[n->id]] && !x->tracer && device_is_far(device_of_operands(&x, 1));
 }
 
 /* The same elements as a tensor of tf32. */

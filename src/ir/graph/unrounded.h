@@ -11,7 +11,7 @@
 #include "ir/graph/trace.h"
 
 typedef struct Unrounded {
-    bool *may;                  /* slot -> do only products, and permutations for them, use it, which a conversion to tf32 gives? NULL: there is none */
+    bool *may;                  /* slot -> do only products, and permutations for them, use what a conversion to tf32 gives? NULL: there is none */
     bool *is;                   /* slot -> it has the f32 tensor yet */
     const uint32_t *base;       /* node id -> slot of its first result */
 } Unrounded;
@@ -19,7 +19,7 @@ typedef struct Unrounded {
 void unrounded_find(Unrounded *u, const Graph *g, const uint32_t *base, int nslots);
 void unrounded_done(Unrounded *u);
 /* Is the node a conversion that is to be left out for now? Then its value is its operand. */
-bool unrounded_begins(const Unrounded *u, const Node *n, const Tensor *x);
+bool unrounded_begins(const Unrounded *u, const Node *n, Tensor *x);
 /*
  * The operands of a node that is to run, of which some may be such values: taken as they are, in views that `made` (of two) has until the node
  * has run, or converted, in their slots from now on.
