@@ -12,8 +12,8 @@ static bool is_conversion(const Node *n)
 {
     const Attr *a = n->attr;
 
-    return n->op == OP_convert && n->type[0].dtype == DT_tf32 && gvalue_type(n->in[0])->dtype == DT_f32 && !a->rounding && !a->saturate && !a->flush &&
-           !a->policy;
+    return n->op == OP_convert && n->type[0].dtype == DT_tf32 && gvalue_type(n->in[0])->dtype == DT_f32 && !a->rounding && !a->saturate &&
+           !a->flush && !a->policy;
 }
 
 /* The product of a fused node's body that its operands i and *other are multiplied by, which nothing else there uses. NULL: there is none. */
