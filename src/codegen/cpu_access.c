@@ -158,6 +158,7 @@ static Access access(CpuCode *e, const TileNode *n, unsigned drop, const Spot *p
 {
     Access a = {.view = cpu_val(e, n->in[0]), .type = tile_type(n->in[0]), .cls = 0};
     LLVMValueRef rows = NULL, place = NULL;
+    bool masked = e->masked && !(n->op != TOP_gather && n->attr->within);
     int axis = 0, across = -1;
 
     a.at = cpu_number(e, 0);
@@ -171,10 +172,10 @@ static Access access(CpuCode *e, const TileNode *n, unsigned drop, const Spot *p
             a.cls = a.type->stride[i];
             a.stride = a.view->stride[i];
         }
-        if (e->masked && strip && !ends_with_strip(e, n, i)) {
+        if (masked && strip && !ends_with_strip(e, n, i)) {
             across = i;
             place = x;
-        } else if (e->masked && !(n->op == TOP_gather && i == 0))
+        } else if (masked && !(n->op == TOP_gather && i == 0))
             rows = and_also(e, rows, cpu_compare(e, LLVMIntULT, x, extent));
     }
     if (across >= 0) {

@@ -73,7 +73,7 @@ static bool follows(const TileNode *first, const TileNode *n, int64_t by)
 {
     int last = tile_type(n->in[0])->rank - 1;
 
-    if (n->op != first->op || !cpu_same(n->in[0], first->in[0]))
+    if (n->op != first->op || n->attr->within != first->attr->within || !cpu_same(n->in[0], first->in[0]))
         return false;
     for (int i = 0; i <= last; i++)
         if (!lies_behind(first->in[1 + i], n->in[1 + i], i == last ? by : 0))
@@ -118,6 +118,7 @@ typedef struct Spread {
     DType dt;
     LLVMValueRef place, at, inside;     /* of the first element: where, its number along the last axis, is it in the view along the others? */
     LLVMValueRef extent;
+    bool within;                        /* all of it */
 } Spread;
 
 static Spread spread_of(CpuCode *e, const TileNode *n)
@@ -125,12 +126,12 @@ static Spread spread_of(CpuCode *e, const TileNode *n)
     LLVMBuilderRef b = e->u->builder;
     const TileType *t = tile_type(n->in[0]);
     const Val *view = cpu_val(e, n->in[0]);
-    Spread s = {.dt = (DType)t->dtype, .inside = LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false)};
+    Spread s = {.dt = (DType)t->dtype, .within = n->attr->within, .inside = LLVMConstInt(LLVMInt1TypeInContext(e->u->context), 1, false)};
     LLVMValueRef all = cpu_number(e, 0);
 
     for (int i = 0; i < t->rank; i++) {
         s.at = cpu_val(e, n->in[1 + i])->x;
-        if (i < t->rank - 1)
+        if (i < t->rank - 1 && !s.within)
             s.inside = LLVMBuildAnd(b, s.inside, cpu_compare(e, LLVMIntULT, s.at, view->extent[i]), "");
         all = cpu_op(e, LLVMAdd, all, i < t->rank - 1 ? cpu_op(e, LLVMMul, s.at, view->stride[i]) : s.at);
     }
@@ -144,7 +145,7 @@ static LLVMValueRef is_inside(CpuCode *e, const Spread *s, int i)
 {
     LLVMValueRef at = cpu_op(e, LLVMAdd, s->at, cpu_number(e, i));
 
-    return LLVMBuildAnd(e->u->builder, s->inside, cpu_compare(e, LLVMIntULT, at, s->extent), "");
+    return s->within ? s->inside : LLVMBuildAnd(e->u->builder, s->inside, cpu_compare(e, LLVMIntULT, at, s->extent), "");
 }
 
 static LLVMValueRef element(CpuCode *e, const Spread *s, int i)

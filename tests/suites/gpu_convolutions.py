@@ -29,9 +29,11 @@ for name, xs, ws, more in [
         ("few", (4, 3, 20, 20), (8, 3, 7, 7), {"stride": 2, "padding": 3}), ("one", (2, 72, 8, 8), (8, 72, 1, 1), {}), ("picks", (2, 16, 8, 8), (8, 16, 1, 1), {"stride": 2}),
         ("apart", (2, 16, 14, 14), (8, 16, 3, 3), {"padding": 2, "dilation": 2}), ("line", (3, 24, 50), (16, 24, 5), {"padding": 2, "stride": 2}),
         ("picture", (2, 3, 21, 30), (16, 3, 3, 3), {"padding": 1}), ("thin", (3, 5, 18, 11), (10, 5, 4, 3), {"stride": 2}), ("uneven", (2, 12, 9, 8), (10, 12, 3, 3), {"padding": 1}),
-        ("three", (16, 8, 9, 9), (8, 8, 3, 3), {"stride": 3}), ("holes", (2, 16, 10, 13), (8, 16, 2, 1), {"stride": 3})]:
+        ("groups", (2, 96, 9, 8), (96, 32, 3, 3), {"padding": 1}), ("groups stride", (2, 64, 12, 10), (32, 16, 3, 3), {"padding": 1, "stride": 2}),
+        ("deep", (2, 16, 4, 8, 8), (24, 16, 3, 3, 3), {"padding": 1}), ("deep stride", (2, 8, 6, 6, 10), (16, 8, 3, 3, 3), {"padding": 1, "stride": 2}),
+        ("deep few", (2, 3, 5, 12, 10), (8, 3, 3, 5, 5), {"padding": 2}), ("flat", (1, 16, 5, 8, 8), (8, 16, 2, 1, 1), {}), ("three", (16, 8, 9, 9), (8, 8, 3, 3), {"stride": 3}), ("holes", (2, 16, 10, 13), (8, 16, 2, 1), {"stride": 3})]:
     for dt in (bf16, f16):
-        f = lambda x, w: (conv1d if len(xs) == 3 else conv2d)(x, w, **more)
+        f = lambda x, w: (conv1d, conv2d, conv3d)[len(xs) - 3](x, w, groups=xs[1] // ws[1], **more)
         x, w = whole(xs, dt), whole(ws, dt)
         y = f(x, w)
         dy = whole(y.shape, dt)
@@ -43,16 +45,32 @@ for name, xs, ws, more in [
                 show(name + " derivative", d)
 '''
 
-# Each channel for itself: the host's sums, of any numbers.
+# All channels, of f32: the host's sums, of any numbers.
+DIRECT = '''
+random.seed(23)
+for xs, ws, more in [((2, 16, 9, 14), (24, 16, 3, 3), {"padding": 1}), ((1, 9, 40, 37), (64, 9, 3, 3), {"padding": 1}), ((3, 3, 30, 31), (16, 3, 7, 7), {"stride": 2, "padding": 3}),
+                     ((2, 30, 40), (20, 30, 9), {"padding": 4, "dilation": 2}), ((2, 5, 6, 7, 9), (8, 5, 3, 3, 3), {"padding": 1}),
+                     ((2, 4, 7, 7, 7), (8, 4, 3, 2, 3), {"padding": 1, "stride": 2}), ((1, 2, 19, 20), (130, 2, 5, 5), {})]:
+    f = lambda x, w: (conv1d, conv2d, conv3d)[len(xs) - 3](x, w, **more)
+    x, w = random.normal(xs), random.normal(ws)
+    y, pull = vjp(f, x, w)
+    order = (0, *range(2, x.ndim), 1)
+    for z in (y, *pull(y), jit(f)((x.permute(*order) * 1.0).permute(0, x.ndim - 1, *range(1, x.ndim - 1)), w)):
+        print(z.shape, z.dtype, (z.to(f64) * ((arange(z.size) % 97).to(f64) + 1.0).reshape(z.shape)).sum().item(), z.reshape(-1)[-9:].tolist())
+'''
+
+# Each channel, or few, for itself: the host's sums, of any numbers.
 CHANNELS = '''
 random.seed(22)
 for xs, ws, more in [((2, 12, 9, 14), (12, 1, 3, 3), {"padding": 1}), ((3, 40, 17, 70), (40, 1, 7, 7), {"padding": 3}), ((2, 9, 11, 10), (9, 1, 3, 3), {"stride": 2, "padding": 1}),
-                     ((2, 70, 40), (70, 1, 5), {"padding": 4, "dilation": 2}), ((1, 16, 6, 5), (16, 1, 2, 3), {})]:
+                     ((2, 70, 40), (70, 1, 5), {"padding": 4, "dilation": 2}), ((1, 16, 6, 5), (16, 1, 2, 3), {}), ((2, 8, 10, 9), (24, 1, 3, 3), {"padding": 1}),
+                     ((2, 32, 9, 8), (32, 8, 3, 3), {"padding": 1, "stride": 2}), ((2, 6, 8, 7), (12, 3, 3, 2), {}), ((2, 8, 5, 7, 6), (8, 1, 3, 3, 3), {"padding": 1}),
+                     ((1, 128, 5, 6), (64, 32, 3, 3), {"padding": 1})]:
     for dt in (f32, bf16, f64):
-        f = lambda x, w: (conv1d if len(xs) == 3 else conv2d)(x, w, groups=xs[1], **more)
+        f = lambda x, w: (conv1d, conv2d, conv3d)[len(xs) - 3](x, w, groups=xs[1] // ws[1], **more)
         x, w = random.normal(xs).to(dt), random.normal(ws).to(dt)
         y, pull = vjp(f, x, w)
-        for z in (y, *pull(y)[:1 if dt == bf16 else 2], jit(f)((x.permute(0, *range(2, x.ndim), 1) * 1.0).permute(0, x.ndim - 1, *range(1, x.ndim - 1)), w)):
+        for z in (y, *pull(y), jit(f)((x.permute(0, *range(2, x.ndim), 1) * 1.0).permute(0, x.ndim - 1, *range(1, x.ndim - 1)), w)):
             print(z.shape, z.dtype, (z.to(f64) * ((arange(z.size) % 97).to(f64) + 1.0).reshape(z.shape)).sum().item(), z.reshape(-1)[-9:].tolist())
 '''
 
@@ -101,4 +119,5 @@ def made(ctx):
 def tests(ctx):
     yield Test("gpu_convolutions/windows", lambda: gpu_kernels.same_bits(ctx, WINDOWS, {"TESSERA_WINDOWS": "1"}))
     yield Test("gpu_convolutions/channels", lambda: gpu_kernels.same_bits(ctx, CHANNELS))
+    yield Test("gpu_convolutions/direct", lambda: gpu_kernels.same_bits(ctx, DIRECT))
     yield Test("gpu_convolutions/made", lambda: made(ctx))

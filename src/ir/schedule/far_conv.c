@@ -7,7 +7,8 @@
  * stand side by side, and what comes out is turned.  The derivative by the kernel has large windows and few places: there a window is laid out
  * as a row, along which memory goes on, and so does the product.
  *
- * Of bf16 and f16 the product is one of matrix units.  Where warpgroups have them windows are not laid out at all (far_windows.h).
+ * Of bf16 and f16 the product is one of matrix units.  Where warpgroups have them windows are not laid out at all (far_windows.h), nor where outputs
+ * meet so few elements that threads have some each (far_direct.h).
  */
 #include "ir/schedule/far_windows.h"
 
@@ -294,6 +295,8 @@ int far_conv(Trace *T, const Attr *a, Tensor *const *in, const TType *y, Tensor 
     }
     T->dying = 0;
     out[0] = far_windows(&v, d, in[0]);
+    if (!out[0])
+        out[0] = far_direct(&v, d, in[0]);
     each = out[0] ? 0 : batches_at_once(&v, in[0]);
     if (each)
         out[0] = each < in[0]->shape[0] ? batches(&v, d, in[0], each, spread) : spread ? phases(&v, in[0], d) : phase(&v, in[0]);

@@ -12,4 +12,8 @@ enum { SPATIAL = 3 };           /* axes, at most */
 /* A convolution, or one of its phases. */
 typedef struct FarConv { Trace *T; const Attr *a; const Tensor *w; const TType *y; ConvAxis axis[SPATIAL]; } FarConv;
 
+/* ---- far_conv_direct.c ---- */
+/* By threads that have some outputs each (far_direct.h). NULL: as far_windows. */
+Tensor *far_direct(FarConv *v, const ConvSpread *d, Tensor *x);
+
 #endif

@@ -23,7 +23,7 @@ Image image_of(Tensor *t, int image, int channel)
     int n = t->rank - 2;
 
     for (int i = 0; i < AXES; i++) {
-        int own = i == IMAGE ? image : i == CHANNEL ? channel : 1 + i - (PLANE - n);
+        int own = i == IMAGE ? image : i == CHANNEL ? channel : i - 2 + n;
         bool there = own >= 2 || i == IMAGE || i == CHANNEL;
         m.extent[i] = there ? t->shape[own] : 1;
         m.step[i] = there ? t->stride[own] : 0;
@@ -49,14 +49,56 @@ bool image_lies_well(const Image *m, int inner)
     return well;
 }
 
-bool image_argument(const Image *m, int device, bool write, TileArg *arg)
+static int64_t common(int64_t a, int64_t b)
+{
+    while (b) {
+        int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
+}
+
+/* Elements from one place of the first axis to the next. */
+static int64_t plane_step(const Image *m)
+{
+    return m->extent[DEPTH] == 1 ? m->step[IMAGE] : m->extent[IMAGE] == 1 ? m->step[DEPTH] : common(m->step[IMAGE], m->step[DEPTH]);
+}
+
+Planes image_planes(const Image *m)
+{
+    int64_t one = plane_step(m);
+
+    return (Planes){m->extent[IMAGE] == 1 || !one ? 1 : m->step[IMAGE] / one, m->extent[DEPTH] == 1 || !one ? 1 : m->step[DEPTH] / one};
+}
+
+int64_t image_depth_lines(const Image *m) { return m->extent[DEPTH] == 1 ? 1 : m->step[DEPTH] / m->step[LINE]; }
+
+/* Of base, extents and strides all but the axes that are given. */
+static bool argument(const Image *m, int device, bool write, const int64_t *extent, const int64_t *step, TileArg *arg)
 {
     char *base = far_address(m->t, device, write, false);
 
     *arg = (TileArg){.base = base ? base + m->offset * bytes_of(m->t) : NULL};
-    memcpy(arg->extent, m->extent, sizeof m->extent);
-    memcpy(arg->stride, m->step, sizeof m->step);
+    memcpy(arg->extent, extent, sizeof *extent * (AXES - 1));
+    memcpy(arg->stride, step, sizeof *step * (AXES - 1));
     return base;
+}
+
+bool image_argument(const Image *m, int device, bool write, TileArg *arg)
+{
+    Planes p = image_planes(m);
+    int64_t all = (m->extent[IMAGE] - 1) * p.images + (m->extent[DEPTH] - 1) * p.depths + 1;
+
+    return argument(m, device, write, (int64_t[]){all, m->extent[LINE], m->extent[PLACE], m->extent[CHANNEL]},
+                    (int64_t[]){plane_step(m), m->step[LINE], m->step[PLACE], m->step[CHANNEL]}, arg);
+}
+
+bool image_kernel(const Image *m, int device, TileArg *arg)
+{
+    int64_t lines = (m->extent[DEPTH] - 1) * image_depth_lines(m) + m->extent[LINE];
+
+    return argument(m, device, false, (int64_t[]){m->extent[IMAGE], lines, m->extent[PLACE], m->extent[CHANNEL]},
+                    (int64_t[]){m->step[IMAGE], m->step[LINE], m->step[PLACE], m->step[CHANNEL]}, arg);
 }
 
 /* ---- copies ---- */
@@ -79,7 +121,7 @@ static Tensor *copied(Tensor *t)
     return lies;
 }
 
-/* Zeros before and behind the last four axes, so many of each. Takes t over. */
+/* Zeros before and behind the last axes, so many of each. Takes t over. */
 static Tensor *padded(Trace *T, Tensor *t, const int64_t *before, const int64_t *behind)
 {
     Attr a = attr_default();
@@ -182,15 +224,16 @@ bool image_lay(Trace *T, Image *m, const Edges *e, int unit)
 
     extent[CHANNEL] = round_up(m->extent[CHANNEL], unit);
     behind[CHANNEL] = extent[CHANNEL] - m->extent[CHANNEL];
-    for (int i = LINE; i <= PLACE; i++) {
-        before[i] = e->before[i - LINE];
-        behind[i] = e->behind[i - LINE];
+    for (int k = 0; k < SPATIAL; k++) {
+        int i = image_axis(k);
+        before[i] = e->before[k];
+        behind[i] = e->behind[k];
         extent[i] = before[i] + m->extent[i] + behind[i];
     }
-    t = extent[CHANNEL] <= FEW && far_bits(m->t) ? lay_few(m, e, extent) : NULL;
+    t = extent[CHANNEL] <= FEW && extent[DEPTH] == 1 && far_bits(m->t) ? lay_few(m, e, extent) : NULL;
     if (!t)
         t = copied(padded(T, seen(tensor_ref(m->t), AXES, m->extent, m->step, m->offset), before, behind));
-    memcpy(&m->extent[LINE], &extent[LINE], PLANE * sizeof *extent);
+    memcpy(&m->extent[DEPTH], &extent[DEPTH], SPATIAL * sizeof *extent);
     return become(m, t, extent);
 }
 
@@ -210,16 +253,18 @@ bool image_has_phases(const Image *m, const int16_t *stride)
     int64_t one = m->step[PLACE];
 
     return one && m->extent[PLACE] % stride[1] == 0 && m->extent[LINE] % stride[0] == 0 && m->extent[PLACE] > 1 && m->step[LINE] % one == 0 &&
-           m->step[IMAGE] % one == 0;
+           m->step[DEPTH] % one == 0 && m->step[IMAGE] % one == 0;
 }
 
 /* A copy, phase after phase, of a multiple of UNIT channels. */
 static bool split(Image *m, const int16_t *stride)
 {
-    int64_t extent[6] = {stride[0], stride[1], m->extent[IMAGE], m->extent[LINE] / stride[0], m->extent[PLACE] / stride[1], m->extent[CHANNEL]};
-    int64_t step[6] = {m->step[LINE], m->step[PLACE], m->step[IMAGE], m->step[LINE] * stride[0], m->step[PLACE] * stride[1], m->step[CHANNEL]};
-    int64_t all[AXES] = {extent[0] * extent[1] * extent[2], extent[3], extent[4], extent[5]};
-    Tensor *t = seen(tensor_ref(m->t), 6, extent, step, m->offset);
+    int64_t extent[7] = {stride[0], stride[1], m->extent[IMAGE], m->extent[DEPTH], m->extent[LINE] / stride[0], m->extent[PLACE] / stride[1],
+                         m->extent[CHANNEL]};
+    int64_t step[7] = {m->step[LINE], m->step[PLACE], m->step[IMAGE], m->step[DEPTH], m->step[LINE] * stride[0], m->step[PLACE] * stride[1],
+                       m->step[CHANNEL]};
+    int64_t all[AXES] = {extent[0] * extent[1] * extent[2], extent[3], extent[4], extent[5], extent[6]};
+    Tensor *t = seen(tensor_ref(m->t), 7, extent, step, m->offset);
 
     memcpy(m->extent, all, sizeof all);
     return become(m, copied(t), all);
@@ -227,20 +272,27 @@ static bool split(Image *m, const int16_t *stride)
 
 bool image_see(Image *m, const int16_t *stride, bool boxed, int64_t *sizes)
 {
-    int64_t images = m->extent[IMAGE];
+    int64_t images = m->extent[IMAGE], planes = images * m->extent[DEPTH];
+    Planes p = image_planes(m);
 
-    sizes[W_XN] = 1;
-    sizes[W_XH] = stride[1] * images;
-    sizes[W_XW] = images;
+    sizes[W_XN] = p.images;
+    sizes[W_XD] = p.depths;
+    sizes[W_XH] = stride[1] * planes;
+    sizes[W_XW] = planes;
     if (stride[0] == 1 && stride[1] == 1)
         return true;
-    if (!boxed)
+    if (!boxed) {
+        sizes[W_XN] = m->extent[DEPTH];
+        sizes[W_XD] = 1;
         return split(m, stride);
+    }
     sizes[W_XW] = 1;
     sizes[W_XH] = m->step[LINE] / m->step[PLACE];
+    sizes[W_XD] = m->step[DEPTH] / m->step[PLACE];
     sizes[W_XN] = m->step[IMAGE] / m->step[PLACE];
-    m->extent[IMAGE] = sizes[W_XN] * (images - 1) + sizes[W_XH] * (stride[0] - 1) + stride[1];
+    m->extent[IMAGE] = sizes[W_XN] * (images - 1) + sizes[W_XD] * (m->extent[DEPTH] - 1) + sizes[W_XH] * (stride[0] - 1) + stride[1];
     m->step[IMAGE] = m->step[PLACE];
+    m->extent[DEPTH] = 1;
     for (int i = 0; i < PLANE; i++) {
         m->extent[LINE + i] /= stride[i];
         m->step[LINE + i] *= stride[i];

@@ -8,7 +8,12 @@
  */
 #include "ir/schedule/far_product.h"
 
+#include "base/strbuf.h"
 #include "runtime/mesh.h"
+
+#include <string.h>
+
+enum { AT_ONCE = 32 };          /* parts that are loaded before the first of them is added: a sum waits for memory once for all of these */
 
 static const char join_text[] =
     "tessera.tile v1\n"
@@ -20,17 +25,40 @@ static const char join_text[] =
     "    %%s: index = size {name=\"s\"}\n"
     "    %%zero: index = index {i=0}\n"
     "    %%one: index = index {i=1}\n"
-    "    %%first: %s[] = load %%t[%%zero, %%q] {shape=(1, 1) drop=3}\n"
-    "    %%total: %s[] = for %%k = %%one to %%s step %%one carry(%%acc = %%first) {\n"
-    "      %%x: %s[] = load %%t[%%k, %%q] {shape=(1, 1) drop=3}\n"
-    "      %%next: %s[] = map add %%acc, %%x\n"
-    "      yield %%next\n"
-    "    }\n"
-    "    %%r: %s[] = map convert %%total {dtype=%s}\n"
-    "    store %%y[%%q], %%r {drop=1}\n"
-    "  } else {\n"
-    "  }\n"
-    "}\n";
+    "    %%many: index = index {i=%d}\n"
+    "    %%rest: index = isub %%s, %%one\n"
+    "    %%rounds: index = idiv %%rest, %%many\n"
+    "    %%rounded: index = imul %%rounds, %%many\n"
+    "    %%last: index = iadd %%one, %%rounded\n"
+    "    %%first: %s[] = load %%t[%%zero, %%q] {shape=(1, 1) drop=3 within=1}\n"
+    "    %%most: %s[] = for %%k = %%one to %%last step %%many carry(%%s0 = %%first) {\n";
+
+static FarKernel *join_kernel(const char *from, const char *to)
+{
+    struct { char name[8], from[12], to[12]; } what = {"join", "", ""};
+    StrBuf b = {0};
+    uint64_t key;
+    FarKernel *f;
+
+    memcpy(what.from, from, strlen(from));
+    memcpy(what.to, to, strlen(to));
+    key = far_key(&what, sizeof what);
+    if ((f = far_known(key)))
+        return f;
+    sb_printf(&b, join_text, from, to, AT_ONCE, from, from);
+    for (int i = 0; i < AT_ONCE; i++)
+        sb_printf(&b, "      %%n%d: index = index {i=%d}\n      %%k%d: index = iadd %%k, %%n%d\n"
+                      "      %%x%d: %s[] = load %%t[%%k%d, %%q] {shape=(1, 1) drop=3 within=1}\n", i, i, i, i, i, from, i);
+    for (int i = 0; i < AT_ONCE; i++)
+        sb_printf(&b, "      %%s%d: %s[] = map add %%s%d, %%x%d\n", i + 1, from, i, i);
+    sb_printf(&b, "      yield %%s%d\n    }\n    %%total: %s[] = for %%j = %%last to %%s step %%one carry(%%acc = %%most) {\n"
+                  "      %%x: %s[] = load %%t[%%j, %%q] {shape=(1, 1) drop=3 within=1}\n      %%next: %s[] = map add %%acc, %%x\n"
+                  "      yield %%next\n    }\n    %%r: %s[] = map convert %%total {dtype=%s}\n    store %%y[%%q], %%r {drop=1}\n  } else {\n  }\n}\n",
+              AT_ONCE, from, from, from, to, to);
+    f = far_read(key, sb_str(&b));
+    sb_done(&b);
+    return f;
+}
 
 /* Of few rows or columns memory is what takes long, as it does once. */
 bool product_parts_fit(const ProductKind *p, const Batches *b, const Tensor *sum)
@@ -91,7 +119,7 @@ static int sum_parts(Tensor *const *t, Tensor *parts, int device, const ProductK
 int far_join_parts(Tensor *parts, Tensor *sum, int device)
 {
     const char *from = dtype_info[parts->dtype].name, *to = dtype_info[sum->dtype].name;
-    FarKernel *f = far_kernel_of(join_text, from, to, from, from, from, from, to, to);
+    FarKernel *f = join_kernel(from, to);
     int64_t n = tensor_size(sum), sizes[2] = {parts->shape[0], n};
     TileArg arg[2];
 

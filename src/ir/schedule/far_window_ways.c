@@ -15,6 +15,7 @@ typedef struct Way { int16_t rows, columns; int8_t warps, sets, stages; int16_t 
 static const Way ways[] = {
     {128, 256, 8, 1, 3, 95, 1600}, {256, 128, 8, 1, 3, 95, 1600}, {128, 192, 4, 2, 0, 95, 700}, {128, 128, 4, 2, 0, 92, 500},
     {256, 64, 8, 1, 0, 80, 1000}, {128, 64, 4, 2, 0, 75, 400}, {64, 256, 4, 2, 0, 75, 500}, {64, 128, 4, 2, 0, 60, 400}, {64, 64, 4, 2, 0, 40, 300},
+    {128, 32, 4, 2, 0, 45, 400}, {128, 16, 4, 2, 0, 22, 400},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
@@ -55,15 +56,19 @@ static void take(WindowKind *k, const Way *w, int steps, const int16_t *box)
     memcpy(k->box, box, sizeof k->box);
 }
 
-double windows_of_places(WindowKind *k, const int64_t *extent, int64_t images, int64_t outputs, int64_t channels)
+double windows_of_places(WindowKind *k, const int64_t *extent, int64_t images, int64_t group, int64_t channels)
 {
-    int64_t taps = k->taps[0] * k->taps[1];
+    int64_t outputs = extent[CHANNEL];
+    int64_t taps = k->taps[0] * k->taps[1] * k->taps[OF_DEPTH];
     double least = 0;
 
     for (int i = 0; i < WAYS; i++)
         for (int steps = 64; steps >= 16; steps /= 2) {
             int16_t box[3];
-            int64_t tiles = find_box(ways[i].rows, extent, images, box) * blocks(outputs, ways[i].columns);
+            int64_t tiles;
+            if (k->grouped && (group % ways[i].columns || channels % steps))
+                continue;                       /* what lies beside is another group's */
+            tiles = find_box(ways[i].rows, extent, images, box) * blocks(outputs, ways[i].columns);
             double all = clocks(&ways[i], tiles, (double)(taps * blocks(channels, steps)), steps);
             if (least && all >= least)
                 continue;
@@ -96,7 +101,7 @@ static int64_t find_steps(const int64_t *extent, int64_t images, bool whole, int
 bool windows_of_kernel(WindowKind *k, const int64_t *extent, int64_t images, bool whole, int64_t outputs, int64_t channels, int64_t *sizes)
 {
     enum { PARTS = 64, JOINED = 2000, JOIN = 4000, ROUNDS = 4 };        /* bytes a clock; clocks; a part's, at least */
-    int64_t taps = k->taps[0] * k->taps[1];
+    int64_t taps = k->taps[0] * k->taps[1] * k->taps[OF_DEPTH];
     double least = 0;
     int16_t box[3];
 

@@ -225,7 +225,7 @@ static bool outside(Exec *e, const TileNode *n, const View *v, const int64_t *st
 {
     StrBuf at = {0}, size = {0};
 
-    if (!(e->checks & TILE_CHECK_RACES))
+    if (!(e->checks & TILE_CHECK_RACES) && !n->attr->within)
         return true;
     for (int i = 0; i < v->rank; i++) {
         sb_printf(&at, "%s%" PRId64, i ? ", " : "", start[i]);

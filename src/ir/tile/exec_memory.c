@@ -49,6 +49,15 @@ void exec_updated(const TileNode *n, const char *old, const char *expected, cons
         memcpy(next, expected && memcmp(expected, old, raw_size(dt)) != 0 ? old : with, raw_size(dt));
 }
 
+static bool lies_within(const View *v, const int64_t *start, const int32_t *shape)
+{
+    bool within = true;
+
+    for (int i = 0; i < v->rank; i++)
+        within = within && start[i] >= 0 && start[i] + shape[i] <= v->extent[i];
+    return within;
+}
+
 static bool run_access(Exec *e, const TileNode *n)
 {
     const View *v = &exec_slot(e, n->in[0])->view;
@@ -64,6 +73,8 @@ static bool run_access(Exec *e, const TileNode *n)
         return false;
     if (n->attr->align && (v->extent[v->rank - 1] - start[v->rank - 1]) % n->attr->align)
         return exec_fault(e, n, "from its start on the view has no multiple of %d elements along the last axis", n->attr->align);
+    if (n->attr->within && !lies_within(v, start, shape))
+        return exec_fault(e, n, "what is said to lie within '%s' does not", v->name ? v->name->text : "?");
     if (n->op == TOP_load) {
         exec_fill(n->attr, v->dtype, fill);
         ok = view_load(v, start, n->attr->shape, fill, exec_result(e, n, 0)->data, &why);

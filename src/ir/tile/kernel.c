@@ -17,7 +17,7 @@ static const struct { const char *name; unsigned bit; } field_names[] = {
     {"op", TA_op}, {"dtype", TA_dtype}, {"space", TA_space}, {"rounding", TA_rounding}, {"saturate", TA_saturate},
     {"flush", TA_flush}, {"drop", TA_drop}, {"axis", TA_axis}, {"shape", TA_shape}, {"axes", TA_axes}, {"i", TA_i}, {"f", TA_f},
     {"name", TA_name}, {"swizzle", TA_swizzle}, {"fast", TA_fast},
-    {"vector", TA_vector}, {"stages", TA_stages}, {"producers", TA_producers}, {"align", TA_align},
+    {"vector", TA_vector}, {"stages", TA_stages}, {"producers", TA_producers}, {"align", TA_align}, {"within", TA_within},
 };
 
 static unsigned parse_fields(const char *s)
@@ -67,6 +67,7 @@ TAttr tattr_only(TileOp op, const TAttr *a)
     KEEP(stages);
     KEEP(producers);
     KEEP(align);
+    KEEP(within);
     KEEP(axis);
     KEEP(i);
     KEEP(f);
@@ -85,7 +86,7 @@ bool tattr_equal(const TAttr *a, const TAttr *b)
 {
     return a->op == b->op && a->dtype == b->dtype && a->space == b->space && a->rounding == b->rounding && a->saturate == b->saturate &&
            a->flush == b->flush && a->fast == b->fast && a->drop == b->drop && a->swizzle == b->swizzle &&
-           a->vector == b->vector && a->stages == b->stages && a->producers == b->producers && a->align == b->align &&
+           a->vector == b->vector && a->stages == b->stages && a->producers == b->producers && a->align == b->align && a->within == b->within &&
            a->axis == b->axis && a->rank == b->rank && a->i == b->i && a->name == b->name &&
            !memcmp(&a->f, &b->f, sizeof a->f) && !memcmp(a->shape, b->shape, sizeof a->shape) && !memcmp(a->axes, b->axes, sizeof a->axes);
 }

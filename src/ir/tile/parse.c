@@ -208,6 +208,8 @@ static bool attribute(Parser *p, TAttr *a, unsigned has)
         a->align = (uint16_t)alignment(p);
     else if (IS(vector))
         a->vector = (uint8_t)scan_between(&p->s, 1, 16);
+    else if (IS(within))
+        a->within = (uint8_t)scan_between(&p->s, 0, 1);
     else if (IS(stages))
         a->stages = (uint8_t)scan_between(&p->s, 1, STAGES_MAX);
     else if (IS(axis))

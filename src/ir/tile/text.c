@@ -159,6 +159,7 @@ static void print_attr(TileOp op, const TAttr *a, StrBuf *to)
     print_small(&out, "drop", a->drop);
     print_small(&out, "align", a->align);
     print_small(&out, "vector", a->vector);
+    print_small(&out, "within", a->within);
     if (op != TOP_for)
         print_small(&out, "stages", a->stages);
     if (a->swizzle == SWIZZLE_XOR || a->swizzle == SWIZZLE_ROWS)

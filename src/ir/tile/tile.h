@@ -71,6 +71,7 @@ typedef struct TAttr {
     uint8_t dtype, space, rounding, saturate, flush, fast, drop;
     uint8_t swizzle;                    /* SWIZZLE_... of a buffer */
     uint8_t vector;                     /* elements that a lane moves at once; 0: nobody said */
+    uint8_t within;                     /* all of it is known to lie in the view */
     uint8_t stages, producers;          /* of a pipeline: rounds in flight; warps that only bring blocks */
     uint16_t align;                     /* a power of two that is known to divide a size, or what is left of a view; 0: nobody said */
     int8_t axis, rank;                  /* rank: of shape and axes */

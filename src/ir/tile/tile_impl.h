@@ -9,7 +9,8 @@ enum { TILE_DEPTH_MAX = 32, TILE_LEVELS = 48 };         /* blocks in blocks; sub
 /* The fields of TAttr, by bits, that an op has. */
 enum { TA_op = 1, TA_dtype = 2, TA_space = 4, TA_rounding = 8, TA_saturate = 16, TA_flush = 32, TA_drop = 64, TA_axis = 128,
        TA_shape = 256, TA_axes = 512, TA_i = 1024, TA_f = 2048, TA_name = 4096, TA_swizzle = 8192, TA_fast = 16384,
-       TA_vector = 32768, TA_stages = 65536, TA_producers = 131072, TA_align = 262144 };
+       TA_vector = 32768, TA_stages = 65536, TA_producers = 131072, TA_align = 262144,
+       TA_within = 524288 };
 unsigned tile_op_fields(TileOp op);
 TAttr tattr_only(TileOp op, const TAttr *a);            /* with all fields that do not count as tattr_none has them */
 bool tattr_equal(const TAttr *a, const TAttr *b);
