@@ -277,6 +277,8 @@ static KStatus run_phase(Conv *v)
         return K_NOMEM;
     if (v->beside && v->k) {
         s = conv_run_beside(v);
+    } else if (conv_is_flat(v)) {
+        s = conv_run_flat(v);
     } else {
         plan_spans(v);
         s = run_threads(v);

@@ -56,6 +56,9 @@ int64_t conv_run_place(const ConvRuns *r, int64_t j);           /* where run j b
 /* n elements of so many bytes, from those that are `step` of them apart to those that are `to_step`. */
 void conv_copy_apart(char *to, int64_t to_step, const char *from, int64_t step, int64_t n, int64_t size);
 
+/* n elements of one line of the input, at place s of the last axis and then `step` apart, zeros outside of it. */
+void conv_copy_line(const Conv *v, char *to, const char *line, int64_t s, int64_t step, int64_t n);
+
 /* The place of the result that line `line` of an image begins with, in elements. */
 int64_t conv_place(const Conv *v, int64_t line);
 
@@ -63,6 +66,10 @@ int64_t conv_place(const Conv *v, int64_t line);
 bool conv_is_beside(const Conv *v);
 bool conv_planes_lie(const Tensor *t, int n);           /* the last n axes */
 KStatus conv_run_beside(Conv *v);                       /* the phase */
+
+/* Is the phase computed sooner without windows (conv_flat.c)? */
+bool conv_is_flat(const Conv *v);
+KStatus conv_run_flat(Conv *v);
 
 /* Are lines of the input laid out before their windows are written (v->laid), and how much room do they take? For spans that are planned. */
 int64_t conv_laid_bytes(Conv *v);

@@ -62,6 +62,10 @@ bool matmul_plan(const Tensor *x, const Tensor *y, DType accum, const TType *typ
 typedef void GemmTileFn(int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, void *c, int64_t crow, bool add);
 typedef struct GemmTile { int rows, vectors; GemmTileFn *run; } GemmTile;
 
+/* The same where step q + 1 of b is by[q] bytes after step q. */
+typedef void GemmStrewnFn(int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, const int64_t *by, void *c, int64_t crow, bool add);
+typedef struct GemmStrewn { int rows, vectors; GemmStrewnFn *run; } GemmStrewn;
+
 /*
  * Sums of products element by element, each lane's its own: rows `sums_row` bytes apart of so many vectors, `times` such pieces side by side.
  * Step q multiplies vector q of w and those at x + places[q] bytes, rows `row` bytes apart.  more: the sums go on from what they are.
@@ -88,6 +92,7 @@ typedef struct GemmTiles {
     /* Rows of c, crow apart, over 1 to GEMM_THIN steps. Columns of b are neighbours. */
     void (*thin)(int64_t rows, int64_t k, const void *a, int64_t arow, int64_t acol, const void *b, int64_t brow, int64_t n, void *c, int64_t crow);
     GemmBesideFn *const (*beside)[BESIDE_COLUMNS];      /* by rows and columns, from 1 on; some are NULL. NULL: there are none */
+    const GemmStrewn *strewn;           /* as `tile`, the last of one row and least vectors; NULL: there are none */
 } GemmTiles;
 
 typedef struct GemmKernels { GemmTiles f32, f64; } GemmKernels;         /* of one instruction set */

@@ -64,6 +64,7 @@ static inline void fma_f64(const VD *a, const VD *b, VD *c)
 }
 
 #define TILE_ARGS int64_t k, const void *a_, int64_t arow, int64_t acol, const void *b_, int64_t brow, void *c_, int64_t crow, bool add
+#define STREWN_ARGS int64_t k, const void *a_, int64_t arow, int64_t acol, const void *b_, const int64_t *by, void *c_, int64_t crow, bool add
 
 /*
  * Places of some rows of a: of a packed panel neighbours, else reached from the first and from the eighth by few distances, all of which stay in
@@ -185,6 +186,55 @@ TILE_BODY(body_f64, double, VD, fma_f64)
 TILES(F32_FN, F32_FN)
 TILES(F64_FN, NONE)
 static const GemmTile tiles_f32[] = {TILES(F32_ROW, F32_ROW) {0, 0, NULL}}, tiles_f64[] = {TILES(F64_ROW, NONE) {0, 0, NULL}};
+
+#ifdef __FMA__
+/* The same of f32 where steps of b are not in equal steps of memory; each is used soon after the one before it, so none is asked for. */
+SIZED void strewn(const int R, const int C, STREWN_ARGS)
+{
+    enum { LANES = BYTES / sizeof(float), LINE = 64 / sizeof(float) };
+    const char *b = b_, *next = (const char *)a_ + R * arow * (int64_t)sizeof(float);
+    Near a = near_rows(false, a_, arow * (int64_t)sizeof(float), acol * (int64_t)sizeof(float));
+    float *c = c_;
+    VF acc[ROWS][VECTORS_MAX], bv[VECTORS_MAX];
+
+    UNROLL for (int i = 0; i < R; i++)
+        UNROLL for (int j = 0; j < C; j++)
+            acc[i][j] = (VF){0};
+    for (int64_t q = 0; q < k; b += by[q++], near_next(false, &a)) {
+        next = q % LINE ? next + a.one : a.lo + R * a.one;
+        __builtin_prefetch(next);
+        UNROLL for (int j = 0; j < C; j++)
+            memcpy(&bv[j], b + j * BYTES, sizeof(VF));
+        UNROLL for (int i = 0; i < R; i++) {
+            VF av = *(const float *)(const void *)near_row(i, &a) - (VF){0};
+            UNROLL for (int j = 0; j < C; j++)
+                fma_f32(&av, &bv[j], &acc[i][j]);
+        }
+    }
+    if (add)
+        UNROLL for (int i = 0; i < R; i++)
+            UNROLL for (int j = 0; j < C; j++) {
+                memcpy(&bv[0], c + i * crow + j * LANES, sizeof(VF));
+                acc[i][j] = bv[0] + acc[i][j];
+            }
+    UNROLL for (int i = 0; i < R; i++)
+        UNROLL for (int j = 0; j < C; j++)
+            memcpy(c + i * crow + j * LANES, &acc[i][j], sizeof(VF));
+}
+
+#ifdef __AVX512F__
+#define STREWNS(X) X(14, 2) X(10, 2) X(8, 2) X(6, 2) X(4, 2) X(3, 4) X(3, 2) X(2, 6) X(2, 2) X(1, 12) X(1, 6) X(1, 2)
+#else
+#define STREWNS(X) X(6, 2) X(5, 2) X(4, 2) X(3, 2) X(2, 4) X(2, 2) X(1, 8) X(1, 4) X(1, 2)
+#endif
+#define STREWN_FN(R, C) static void strewn_##R##x##C(STREWN_ARGS) { strewn(R, C, k, a_, arow, acol, b_, by, c_, crow, add); }
+#define STREWN_ROW(R, C) {R, C, strewn_##R##x##C},
+STREWNS(STREWN_FN)
+static const GemmStrewn strewn_f32[] = {STREWNS(STREWN_ROW) {0, 0, NULL}};
+#else
+#define strewn_f32 NULL
+#endif
+#define strewn_f64 NULL
 
 #define PANEL_FN(name, body, C) \
     static void name(TILE_ARGS) \
@@ -651,5 +701,5 @@ TURN_FN(turn_f32, float)
 TURN_FN(turn_f64, double)
 #define across_f64 NULL
 
-#define SET(T, V) {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T, few_##T, across_##T, thin_##T, besides_##T}
+#define SET(T, V) {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T, few_##T, across_##T, thin_##T, besides_##T, strewn_##T}
 const GemmKernels PASTE(gemm, VARIANT) = {SET(f32, float), SET(f64, double)};
