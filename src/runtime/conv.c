@@ -203,11 +203,15 @@ static bool lies_well(const Conv *v)
     return true;
 }
 
+static bool is_joined(const Conv *v) { return !v->lies && v->line * v->lines < COLUMNS && v->batch > 1; }
+
+bool conv_is_direct(const Conv *v) { return v->whole && !v->columns && !is_joined(v); }
+
 static void plan_spans(Conv *v)
 {
     int64_t k = v->k + 1, columns = most(WINDOWS / k, COLUMNS), all, threads = pool_threads();
 
-    v->joined = !v->lies && v->line * v->lines < COLUMNS && v->batch > 1;
+    v->joined = is_joined(v);
     all = v->lines * (v->joined ? v->batch : 1);
     if (v->lies)
         columns = v->line * v->lines;

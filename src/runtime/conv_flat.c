@@ -24,12 +24,12 @@
 enum {
     COLUMNS = 768,              /* places of a span, about, */
     RUN = 192,                  /* of a run of images side by side, */
-    LAID = 1 << 20,             /* and elements that are laid out for it, at most, but of one image or a vector of them */
-    WINDOW = 24,                /* cost of an element of windows, multiplications that take as long, */
-    LAY = 48,                   /* of one that is laid out, */
+    LAID = 1 << 18,             /* and elements that are laid out for it, at most, but of one image or a vector of them */
+    WINDOW = 24, COLUMN = 40,   /* cost of an element of windows, multiplications that take as long, and of one where they are columns, */
+    COPY = 4, COPY_LINE = 400,  /* of one that is copied, and of a line of them, */
+    TURN = 40, TAKE = 40,       /* of one that is turned, or taken from a place apart from the one before, */
     CALL = 8,                   /* and of a run, in columns */
-    PANELS = 8,                 /* of columns for which rows of the kernel are not packed */
-    WAY = 4096,                 /* bytes: rows so far apart share lines of the first cache */
+    WAY = 4096,                 /* bytes: rows of the kernel so far apart share lines of the first cache, and are packed */
 };
 
 typedef struct Level { int64_t n, pitch, sum; } Level;      /* places; elements from one to the next as it is laid out, and in a row of sums */
@@ -40,8 +40,9 @@ typedef struct Flat {
     bool inner;                 /* images are side by side */
     int64_t images, from_axis, places;          /* of a span: images, and places of this axis, the first that has several */
     int64_t blocks, ranges, spans;
-    int64_t unit[RANK_MAX], set[RANK_MAX];      /* of each axis: its sets, and elements from one to the next */
-    int64_t pitch[RANK_MAX], size[RANK_MAX];    /* of each axis: elements from one place to the next; places and what taps reach beyond them */
+    int64_t grain[RANK_MAX];    /* of each axis: elements that are met are so far apart; */
+    int64_t unit[RANK_MAX], set[RANK_MAX];      /* its sets, and elements from one to the next */
+    int64_t pitch[RANK_MAX], size[RANK_MAX];    /* elements from one place to the next; places and what taps reach beyond them */
     int64_t image, channel, laid;               /* elements from one image, one channel to the next; of all */
     int64_t cost;
     int64_t *by;                /* bytes from a tap to the next one, and on into the next channels */
@@ -50,21 +51,25 @@ typedef struct Flat {
     _Atomic int64_t next;
 } Flat;
 
+/* n elements of a line of the input, `step` apart from `at` on: of these lo..hi are there. */
+typedef struct Piece { int64_t at, step, n, lo, hi; } Piece;
+
 /* What a thread is at. */
 typedef struct FlatSpan {
     int64_t group, image, images, from, to;     /* places of from_axis */
     Level dim[RANK_MAX + 1];      /* the axes and the images, outermost first */
     int flat;                   /* the level from which on a run goes over all */
     int64_t runs, columns;      /* of each run: whole tiles */
+    Piece piece;                /* of a line of the first set */
     char *laid, *sums, *panel;
 } FlatSpan;
 
 /* ---- plans ---- */
 
-/* Elements that are met on an axis are so far apart. */
-static int64_t grain(const ConvAxis *x) { return x->taps > 1 ? gcd64(x->step, x->apart) : x->step; }
+/* Where tap t of an axis begins in sets. */
+static int64_t tap_at(const Flat *f, int axis, int64_t t) { return t * (f->v->axis[axis].apart / f->grain[axis]); }
 
-static int64_t reach(const ConvAxis *x) { return (x->taps - 1) * (x->apart / grain(x)) / (x->step / grain(x)); }
+static int64_t reach(const Flat *f, int axis) { return tap_at(f, axis, f->v->axis[axis].taps - 1) / f->unit[axis]; }
 
 static int dims(const Conv *v) { return v->n + 1; }
 
@@ -121,9 +126,8 @@ static void plan_laid(Flat *f)
 
     f->image = 1;
     for (int i = v->n - 1; i >= 0; i--) {
-        const ConvAxis *x = &v->axis[i];
         f->pitch[i] = at;
-        f->size[i] = (i == f->from_axis ? f->places : x->out) + reach(x);
+        f->size[i] = (i == f->from_axis ? f->places : v->axis[i].out) + reach(f, i);
         at *= f->size[i];
     }
     if (!f->inner) {
@@ -131,7 +135,6 @@ static void plan_laid(Flat *f)
         at *= f->images;
     }
     for (int i = v->n - 1; i >= 0; i--) {
-        f->unit[i] = v->axis[i].step / grain(&v->axis[i]);
         f->set[i] = at;
         at *= f->unit[i];
     }
@@ -175,9 +178,15 @@ static void plan_threads(Flat *f)
 
 static int64_t cost_of(Flat *f)
 {
+    const Conv *v = f->v;
     FlatSpan s = span_of(f, 0);
+    int64_t results = v->groups * v->batch * v->o * v->lines * v->line, laid = f->spans * f->laid, products = plan_runs(f, &s) * v->o * v->k;
+    int64_t each = v->axis[v->n - 1].step == 1 ? COPY : TURN;
 
-    return f->spans * (plan_runs(f, &s) * f->v->o * f->v->k + LAY * f->laid);
+    if (f->inner)
+        return f->spans * products + TURN * laid + TAKE * results;
+    results = conv_is_direct(v) ? results : 0;          /* else products of windows have that to copy, too */
+    return f->spans * products + each * laid + COPY * results + COPY_LINE * (laid / f->size[v->n - 1] + results / v->line);
 }
 
 /* Images one after the other, or part of one. */
@@ -213,8 +222,12 @@ static void plan_inner(Flat *f)
 static void plan_axes(Flat *f)
 {
     f->from_axis = f->v->n - 1;
-    for (int i = f->v->n - 1; i >= 0; i--)
-        f->from_axis = f->v->axis[i].out > 1 ? i : f->from_axis;
+    for (int i = f->v->n - 1; i >= 0; i--) {
+        const ConvAxis *x = &f->v->axis[i];
+        f->grain[i] = x->taps > 1 ? gcd64(x->step, x->apart) : x->step;
+        f->unit[i] = x->step / f->grain[i];
+        f->from_axis = x->out > 1 ? i : f->from_axis;
+    }
 }
 
 /* The better of the two ways. */
@@ -242,7 +255,7 @@ bool conv_is_flat(const Conv *v)
     if (v->accum != DT_f32 || !f.t->strewn || !v->k || v->lies)
         return false;
     plan(&f);
-    return f.cost < windows * (v->o + WINDOW);
+    return f.cost < windows * (v->o + (v->columns ? COLUMN : WINDOW));
 }
 
 /* ---- laying out ---- */
@@ -252,20 +265,46 @@ static int64_t met(const Flat *f, const FlatSpan *s, int axis, int64_t set, int6
 {
     const ConvAxis *x = &f->v->axis[axis];
 
-    return x->start + (axis == f->from_axis ? s->from * x->step : 0) + grain(x) * (set + f->unit[axis] * at);
+    return x->start + (axis == f->from_axis ? s->from * x->step : 0) + f->grain[axis] * (set + f->unit[axis] * at);
 }
 
-/* Some elements of a line of the input of all images, which are side by side where they go; step: from one to the next. */
-static void lay_turned(const Flat *f, const FlatSpan *s, const char *line, int64_t at, int64_t step, int64_t n, char *to)
+static Piece piece_of(const Flat *f, const FlatSpan *s, int64_t set)
+{
+    int last = f->v->n - 1;
+    int64_t in = f->v->axis[last].in, at = met(f, s, last, set, 0), step = f->v->axis[last].step;
+    int64_t n = f->size[last] - (last == f->from_axis ? f->places - (s->to - s->from) : 0);
+    int64_t lo = least(at < 0 ? ceil_div(-at, step) : 0, n);
+
+    return (Piece){at, step, n, lo, at < in ? most(least((in - 1 - at) / step + 1, n), lo) : lo};
+}
+
+static void lay_copied(const Flat *f, const Piece *p, const char *line, char *to)
+{
+    const Conv *v = f->v;
+    int64_t step = p->step * v->axis[v->n - 1].xstride;
+    float *y = (float *)(void *)to;
+
+    for (int64_t i = 0; i < p->lo; i++)
+        y[i] = 0;
+    for (int64_t i = p->hi; i < p->n; i++)
+        y[i] = 0;
+    line += (p->at + p->lo * p->step) * v->axis[v->n - 1].xstride * v->size;
+    if (step == 1)
+        conv_copy_short(to + p->lo * v->size, line, (p->hi - p->lo) * v->size);
+    else
+        conv_copy_apart(to + p->lo * v->size, 1, line, step, p->hi - p->lo, v->size);
+}
+
+/* The same of all images, which are side by side where they go. */
+static void lay_turned(const Flat *f, const FlatSpan *s, const Piece *p, const char *line, char *to)
 {
     const Conv *v = f->v;
     const ConvAxis *x = &v->axis[v->n - 1];
-    int64_t lo = least(at < 0 ? ceil_div(-at, step) : 0, n), hi = at < x->in ? most(least((x->in - 1 - at) / step + 1, n), lo) : lo;
-    int64_t bytes = f->images * v->size;
+    int64_t bytes = f->images * v->size, lo = p->lo, hi = p->hi, step = p->step;
 
     memset(to, 0, (size_t)(lo * bytes));
-    memset(to + hi * bytes, 0, (size_t)((n - hi) * bytes));
-    line += (at + lo * step) * x->xstride * v->size;
+    memset(to + hi * bytes, 0, (size_t)((p->n - hi) * bytes));
+    line += (p->at + lo * step) * x->xstride * v->size;
     if (hi > lo && step == 1 && x->xstride == 1)
         f->t->turn(line, v->xbatch, s->images, hi - lo, to + lo * bytes, f->images);
     else
@@ -279,15 +318,16 @@ static void lay_line(const Flat *f, const FlatSpan *s, const char *line, char *t
 {
     const Conv *v = f->v;
     int last = v->n - 1;
-    int64_t n = f->size[last] - (last == f->from_axis ? f->places - (s->to - s->from) : 0), step = v->axis[last].step;
 
-    for (int64_t i = 0; i < f->unit[last]; i++, to += f->set[last] * v->size)
+    for (int64_t i = 0; i < f->unit[last]; i++, to += f->set[last] * v->size) {
+        const Piece p = i ? piece_of(f, s, i) : s->piece;
         if (!line)
-            memset(to, 0, (size_t)(n * f->pitch[last] * v->size));
+            memset(to, 0, (size_t)(p.n * f->pitch[last] * v->size));
         else if (f->inner)
-            lay_turned(f, s, line, met(f, s, last, i, 0), step, n, to);
+            lay_turned(f, s, &p, line, to);
         else
-            conv_copy_line(v, to, line, met(f, s, last, i, 0), step, n);
+            lay_copied(f, &p, line, to);
+    }
 }
 
 /* All lines of an image's channel, from the axis on: sets and places of those before it are known. */
@@ -331,7 +371,7 @@ static int64_t tap_place(const Flat *f, int64_t t)
 
     for (int i = v->n - 1; i >= 0; i--) {
         const ConvAxis *x = &v->axis[i];
-        int64_t u = t % x->taps * (x->apart / grain(x));
+        int64_t u = tap_at(f, i, t % x->taps);
         at += u % f->unit[i] * f->set[i] + u / f->unit[i] * f->pitch[i];
         t /= x->taps;
     }
@@ -388,7 +428,7 @@ static void multiply(const Flat *f, const FlatSpan *s)
     const Conv *v = f->v;
     const char *w = (v->own ? storage_data(v->own) : v->w) + s->group * v->o * v->k * v->size;
     int64_t row = s->runs * s->columns * v->size;
-    bool packs = s->runs * s->columns > PANELS * f->t->vectors * f->t->lanes || v->k * v->size % WAY == 0;
+    bool packs = v->k * v->size % WAY == 0;
 
     for (int64_t k = 0, n; k < v->k; k += n) {
         const int64_t *by = f->by + k % v->taps;
@@ -452,6 +492,7 @@ static void run_spans(int64_t lo, int64_t hi, void *st)
             s.sums = s.laid + f->laid_bytes;
             s.panel = s.sums + f->sums_bytes;
             plan_runs(f, &s);
+            s.piece = piece_of(f, &s, 0);
             lay(f, &s);
             multiply(f, &s);
             put(f, &s);

@@ -9,6 +9,7 @@
 #include "runtime/storage.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 typedef struct Conv {
     int n;                      /* spatial axes, at least two */
@@ -59,6 +60,27 @@ void conv_copy_apart(char *to, int64_t to_step, const char *from, int64_t step, 
 /* n elements of one line of the input, at place s of the last axis and then `step` apart, zeros outside of it. */
 void conv_copy_line(const Conv *v, char *to, const char *line, int64_t s, int64_t step, int64_t n);
 
+/* Short copies of the same length, without calls: the last piece may overlap the one before. */
+static inline void conv_copy_short(char *to, const char *from, int64_t bytes)
+{
+    if (bytes >= 64) {
+        for (int64_t i = 0; i + 64 <= bytes; i += 64)
+            memcpy(to + i, from + i, 64);
+        memcpy(to + bytes - 64, from + bytes - 64, 64);
+    } else if (bytes >= 32) {
+        memcpy(to, from, 32);
+        memcpy(to + bytes - 32, from + bytes - 32, 32);
+    } else if (bytes >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + bytes - 16, from + bytes - 16, 16);
+    } else if (bytes >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + bytes - 8, from + bytes - 8, 8);
+    } else {
+        memcpy(to, from, (size_t)bytes);
+    }
+}
+
 /* The place of the result that line `line` of an image begins with, in elements. */
 int64_t conv_place(const Conv *v, int64_t line);
 
@@ -69,6 +91,7 @@ KStatus conv_run_beside(Conv *v);                       /* the phase */
 
 /* Is the phase computed sooner without windows (conv_flat.c)? */
 bool conv_is_flat(const Conv *v);
+bool conv_is_direct(const Conv *v);     /* would products with windows be written where they belong? */
 KStatus conv_run_flat(Conv *v);
 
 /* Are lines of the input laid out before their windows are written (v->laid), and how much room do they take? For spans that are planned. */

@@ -70,27 +70,6 @@ void conv_copy_line(const Conv *v, char *to, const char *line, int64_t s, int64_
         memset(to + hi * v->size, 0, (size_t)((n - hi) * v->size));
 }
 
-/* Short copies of the same length, without calls: the last piece may overlap the one before. */
-static inline void copy_short(char *to, const char *from, int64_t bytes)
-{
-    if (bytes >= 64) {
-        for (int64_t i = 0; i + 64 <= bytes; i += 64)
-            memcpy(to + i, from + i, 64);
-        memcpy(to + bytes - 64, from + bytes - 64, 64);
-    } else if (bytes >= 32) {
-        memcpy(to, from, 32);
-        memcpy(to + bytes - 32, from + bytes - 32, 32);
-    } else if (bytes >= 16) {
-        memcpy(to, from, 16);
-        memcpy(to + bytes - 16, from + bytes - 16, 16);
-    } else if (bytes >= 8) {
-        memcpy(to, from, 8);
-        memcpy(to + bytes - 8, from + bytes - 8, 8);
-    } else {
-        memcpy(to, from, (size_t)bytes);
-    }
-}
-
 /* ---- lines ---- */
 
 /* Places, or taps, on all axes but the last, counted through. */
@@ -234,7 +213,7 @@ static void write_runs(const Conv *v, const ConvRuns *r, const Source *x, const 
         if (v->laid) {
             from += conv_run_place(r, j) * v->size;
             for (int64_t i = lo; i < hi; i++, from += on)
-                copy_short(to + i * bytes, from, bytes);
+                conv_copy_short(to + i * bytes, from, bytes);
         } else {
             for (int64_t i = lo; i < hi; i++, from += on)
                 conv_copy_line(v, to + i * bytes, from, r->start + j * r->other, r->by, r->n);
@@ -290,7 +269,7 @@ static void write_columns(const Conv *v, const Span *s, const ConvRuns *r, const
             if (!source)
                 memset(windows + j * column, 0, (size_t)bytes);
             else if (v->laid)
-                copy_short(windows + j * column, source + (conv_run_place(r, j) + first) * v->size, bytes);
+                conv_copy_short(windows + j * column, source + (conv_run_place(r, j) + first) * v->size, bytes);
             else
                 conv_copy_line(v, windows + j * column, source, r->start + j * r->other + first * r->by, r->by, end - from);
         windows += bytes;
