@@ -10,7 +10,8 @@
  * (gemm_here), whose chunks of steps are added up as if they were all there.  Where windows are columns and the kernel has few rows, as in
  * derivatives by the kernel, the turned product is computed, which reads windows as they lie.
  * A kernel of one tap that moves nothing reads the input where it lies.  Where an image has few places, a span has
- * several images, so that the kernel is read for many columns.  Many groups of few channels go another way (conv_groups.c).
+ * several images, so that the kernel is read for many columns.  Few rows of f32 are multiplied without windows (conv_flat.c), and
+ * many groups of few channels go another way (conv_groups.c).
  */
 #include "runtime/conv_impl.h"
 

@@ -485,7 +485,7 @@ static DType accumulator(OpId op, const Attr *a, DType in, DType out)
 static void split_axes(ReduceJob *j, const Tensor *t, const Attr *a)
 {
     int64_t shape[RANK_MAX], stride[RANK_MAX];
-    int n = 0, nk;
+    int n = 0, nk = 0;
 
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < t->rank; i++)
