@@ -57,9 +57,6 @@ int64_t conv_run_place(const ConvRuns *r, int64_t j);           /* where run j b
 /* n elements of so many bytes, from those that are `step` of them apart to those that are `to_step`. */
 void conv_copy_apart(char *to, int64_t to_step, const char *from, int64_t step, int64_t n, int64_t size);
 
-/* n elements of one line of the input, at place s of the last axis and then `step` apart, zeros outside of it. */
-void conv_copy_line(const Conv *v, char *to, const char *line, int64_t s, int64_t step, int64_t n);
-
 /* Short copies of the same length, without calls: the last piece may overlap the one before. */
 static inline void conv_copy_short(char *to, const char *from, int64_t bytes)
 {

@@ -55,7 +55,8 @@ void conv_copy_apart(char *to, int64_t to_step, const char *from, int64_t step, 
             memcpy(to + size * i * to_step, from + size * i * step, (size_t)size);
 }
 
-void conv_copy_line(const Conv *v, char *to, const char *line, int64_t s, int64_t step, int64_t n)
+/* n elements of one line of the input, at place s and then `step` apart, zeros outside of it. */
+static void copy_line(const Conv *v, char *to, const char *line, int64_t s, int64_t step, int64_t n)
 {
     const ConvAxis *x = &v->axis[v->n - 1];
     int64_t lo = s >= 0 ? 0 : ceil_div(-s, step), hi = s >= x->in ? 0 : step == 1 ? x->in - s : (x->in - 1 - s) / step + 1;
@@ -167,7 +168,7 @@ static void lay_line(const Conv *v, const ConvRuns *r, const char *from, char *t
     int64_t sets = conv_sets(r), step = conv_set_step(r), n = conv_set_size(r);
 
     for (int64_t i = 0; i < sets; i++, to += n * v->size)
-        conv_copy_line(v, to, from, r->start + i * step, r->by, n);
+        copy_line(v, to, from, r->start + i * step, r->by, n);
 }
 
 /* fresh: not yet done. */
@@ -216,7 +217,7 @@ static void write_runs(const Conv *v, const ConvRuns *r, const Source *x, const 
                 conv_copy_short(to + i * bytes, from, bytes);
         } else {
             for (int64_t i = lo; i < hi; i++, from += on)
-                conv_copy_line(v, to + i * bytes, from, r->start + j * r->other, r->by, r->n);
+                copy_line(v, to + i * bytes, from, r->start + j * r->other, r->by, r->n);
         }
     }
     if (hi < n)
@@ -271,7 +272,7 @@ static void write_columns(const Conv *v, const Span *s, const ConvRuns *r, const
             else if (v->laid)
                 conv_copy_short(windows + j * column, source + (conv_run_place(r, j) + first) * v->size, bytes);
             else
-                conv_copy_line(v, windows + j * column, source, r->start + j * r->other + first * r->by, r->by, end - from);
+                copy_line(v, windows + j * column, source, r->start + j * r->other + first * r->by, r->by, end - from);
         windows += bytes;
     }
 }

@@ -701,5 +701,6 @@ TURN_FN(turn_f32, float)
 TURN_FN(turn_f64, double)
 #define across_f64 NULL
 
-#define SET(T, V) {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T, few_##T, across_##T, thin_##T, besides_##T, strewn_##T}
+#define SET(T, V) \
+    {BYTES / sizeof(V), ROWS, VECTORS, tiles_##T, panel_##T, narrow_##T, turn_##T, copy_##T, few_##T, across_##T, thin_##T, besides_##T, strewn_##T}
 const GemmKernels PASTE(gemm, VARIANT) = {SET(f32, float), SET(f64, double)};
