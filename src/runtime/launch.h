@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LAUNCH_AXES = 16, LAUNCH_ARGS = 24, LAUNCH_COUNTERS = 4, VIEW_RANK = 4 };
+enum { LAUNCH_AXES = 16, LAUNCH_ARGS = 24, LAUNCH_COUNTERS = 4, VIEW_RANK = 8 };
 
 /* A view of a kernel: base is its first element; strides count elements. */
 typedef struct TileArg { void *base; int64_t extent[VIEW_RANK], stride[VIEW_RANK]; } TileArg;

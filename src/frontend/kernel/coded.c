@@ -98,6 +98,12 @@ static bool is_float(const KernelForm *f, int param)
     return AST_IS(a, Name) && !strcmp(AST_AS(a, Name)->id->text, "float");
 }
 
+static Value packed_in_place_of(void *state, Value key, Value tensor)
+{
+    (void)key;
+    return as_tensor(tensor)->tracer ? in_place_of(state, as_tensor(tensor)) : value_ref(tensor);
+}
+
 /* What is passed for a parameter (-1: for none of its own), as a call with the sizes at hand would. A new reference. */
 static Value at_hand(Coded *c, Value v, int param)
 {
@@ -112,6 +118,8 @@ static Value at_hand(Coded *c, Value v, int param)
         return (c->number[param] = size_float(c->I, v, DT_f64)) ? vfloat(0) : VERR;
     if (v.tag == V_TENSOR && as_tensor(v)->tracer)
         return in_place_of(c, as_tensor(v));
+    if (pack_traced(v))
+        return pack_mapped(c->I, v, packed_in_place_of, c);
     if (is_symint(v) && param >= 0 && dim_ask_ge(symint_size(v), 0) == DIM_PROVED && dim_at_hand(symint_size(v), &i)) {
         c->size[param] = symint_size(v);
         return vint(i);

@@ -76,6 +76,12 @@ typedef struct Launch {
     Vec(Value) held;
 } Launch;
 
+/* packed.c: lists, tuples and dicts with tensors. */
+typedef Value (*PackItem)(void *state, Value key, Value tensor);        /* a new reference; V_ERR: an exception is pending */
+bool pack_traced(Value v);              /* is v one with a tensor that is followed? */
+Value pack_mapped(Interp *I, Value v, PackItem of, void *state);        /* a copy, of whose tensors each is what `of` says; NULL: is itself */
+void pack_put(Interp *I, Value v, Value key, Value item);       /* in its place in a copy; refs item */
+
 /* args.c: args and kwargs become the parameters of L->spec. false: an exception is pending. */
 bool launch_bind(Launch *L, Value args, Value kwargs);
 const char *kernel_annotation_word(const Ast *a);       /* its last name, "": none */

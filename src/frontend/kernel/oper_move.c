@@ -79,7 +79,7 @@ static KVal reversed(Body *B, KVal v)
     int8_t axes[VIEW_RANK];
     int rank = type_of(v)->rank;
 
-    for (int i = 0; i < rank; i++)
+    for (int i = 0; i < rank && i < VIEW_RANK; i++)
         axes[i] = (int8_t)(rank - 1 - i);
     return rank < 2 ? v : permute(B, v, axes);
 }

@@ -164,7 +164,7 @@ static TileRef turned(Body *B, TileRef x, int axis)
     if (!axis || !x.node)
         return x;
     a.rank = (int8_t)tile_type(x)->rank;
-    for (int i = 0; i < a.rank; i++)
+    for (int i = 0; i < a.rank && i < VIEW_RANK; i++)
         a.axes[i] = (int8_t)(i == 0 ? axis : i == axis ? 0 : i);
     return kb_emit1(B, TOP_permute, &a, x);
 }

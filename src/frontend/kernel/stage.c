@@ -5,7 +5,7 @@
  * them that the kernel stores to, as it leaves them, so it has no effect and keeps
  * no order.  What else the launch was given stays with the op as a language
  * object: (name, function, args, kwargs, grid, block, schedule, places, numerics), with None
- * where an operand goes; places says where, by position or by name, numerics whether products are fast (1) and of tf32 (2). What a kernel
+ * where an operand goes; places says where, by position, by name, or by either and the key in a pack (packed.c), numerics whether products are fast (1) and of tf32 (2). What a kernel
  * returns are further operands, zeros whose place is None, which it makes the result.
  */
 #include "frontend/kernel/launch_impl.h"
@@ -34,22 +34,46 @@ static bool take_operand(Interp *I, Staged *s, Value v, Value place)
     return true;
 }
 
+/* The tensors of a pack at one place. */
+typedef struct InPack { Interp *I; Staged *s; Value place; } InPack;
+
+static Value take_packed(void *state, Value key, Value tensor)
+{
+    InPack *p = state;
+
+    vec_push(&p->s->held, tuple_of(2, value_ref(p->place), value_ref(key)));
+    return take_operand(p->I, p->s, tensor, vec_last(&p->s->held)) ? VNONE : VERR;
+}
+
+/* An argument without its tensors, which become operands. A new reference; V_ERR: an exception is pending. */
+static Value without_tensors(Interp *I, Staged *s, Value v, Value place)
+{
+    InPack p = {I, s, place};
+    Value own = v;
+
+    if (v.tag == V_TENSOR)
+        return take_operand(I, s, v, place) ? VNONE : VERR;
+    if (pack_traced(v))
+        return pack_mapped(I, v, take_packed, &p);
+    value_ref(v);
+    if (symint_settle_inside(I, &own))
+        return own;
+    value_unref(own);
+    return VERR;
+}
+
 /* The arguments without the tensors, which become operands. */
 static Value positions(Interp *I, Staged *s, Value args)
 {
     Value y = tuple_new(as_tuple(args)->n);
 
-    for (int64_t i = 0; i < as_tuple(args)->n; i++) {
-        Value v = as_tuple(args)->at[i];
+    for (int64_t i = 0; i < as_tuple(args)->n; i++)
         as_tuple(y)->at[i] = VNONE;
-        if (v.tag == V_TENSOR) {
-            if (!take_operand(I, s, v, vint(i)))
-                return value_unref(y), VERR;
-            continue;
-        }
-        as_tuple(y)->at[i] = value_ref(v);
-        if (!symint_settle_inside(I, &as_tuple(y)->at[i]))
+    for (int64_t i = 0; i < as_tuple(args)->n; i++) {
+        Value own = without_tensors(I, s, as_tuple(args)->at[i], vint(i));
+        if (is_err(own))
             return value_unref(y), VERR;
+        as_tuple(y)->at[i] = own;
     }
     return y;
 }
@@ -60,10 +84,8 @@ static Value keywords(Interp *I, Staged *s, Value kwargs)
     int64_t at = 0;
 
     while (kwargs.tag == V_DICT && dict_next(as_dict(kwargs), &at, &key, &v)) {
-        Value own = value_ref(v);
-        bool ok = v.tag == V_TENSOR ? take_operand(I, s, v, key) : symint_settle_inside(I, &own);
-        if (ok && v.tag != V_TENSOR)
-            ok = dict_set(I, as_dict(y), key, own);
+        Value own = without_tensors(I, s, v, key);
+        bool ok = !is_err(own) && (v.tag == V_TENSOR || dict_set(I, as_dict(y), key, own));
         value_unref(own);
         if (!ok)
             return value_unref(y), VERR;
@@ -119,11 +141,11 @@ bool kernel_traced(Interp *I, Value fn, Value args, Value kwargs)
 
     for (int64_t i = 0; i < as_tuple(args)->n; i++) {
         v = as_tuple(args)->at[i];
-        traced |= v.tag == V_TENSOR && as_tensor(v)->tracer;
+        traced |= (v.tag == V_TENSOR && as_tensor(v)->tracer) || pack_traced(v);
         objects |= v.tag == V_INSTANCE;
     }
     while (kwargs.tag == V_DICT && dict_next(as_dict(kwargs), &at, &key, &v)) {
-        traced |= v.tag == V_TENSOR && as_tensor(v)->tracer;
+        traced |= (v.tag == V_TENSOR && as_tensor(v)->tracer) || pack_traced(v);
         objects |= v.tag == V_INSTANCE;
     }
     if (traced || !objects || fn.tag != V_FUNC || !AST_IS(((FuncObj *)fn.o)->code->ast, FunctionDef))
@@ -142,8 +164,8 @@ bool kernel_traced(Interp *I, Value fn, Value args, Value kwargs)
 /* Does the kernel store to the parameter that an argument is for, or return the operand? */
 static bool writes(const KernelForm *f, Value place)
 {
-    if (place.tag == V_NONE)
-        return true;
+    if (place.tag == V_NONE || place.tag == V_TUPLE)
+        return place.tag == V_NONE;
     for (int i = 0; i < f->n; i++)
         if (place.tag == V_INT ? place.i == i : as_str(place)->sym == f->param[i].param->name || !strcmp(as_str(place)->s,
                 f->param[i].param->name->text))
@@ -254,6 +276,19 @@ Value kernel_stage(Interp *I, const char *name, Value fn, Value args, Value kwar
 
 /* ------------------------------------------------------------- when the graph runs */
 
+static bool is_pack(Value v) { return v.tag == V_LIST || v.tag == V_TUPLE || v.tag == V_DICT; }
+
+/* Arguments of this run's own: packs are copies, which get their tensors back. */
+static Value own_argument(Interp *I, Value v) { return is_pack(v) ? pack_mapped(I, v, NULL, NULL) : value_ref(v); }
+
+/* A tensor goes back into the pack that it came from. */
+static void put_back(Interp *I, Value args, Value kwargs, Value place, Value t)
+{
+    Value where = as_tuple(place)->at[0];
+
+    pack_put(I, where.tag == V_INT ? as_tuple(args)->at[where.i] : dict_get_sym(as_dict(kwargs), str_to_sym(as_str(where))), as_tuple(place)->at[1], t);
+}
+
 static Value with_operands(Interp *I, Value pos, Value named, Value places, Tensor *const *in, Value *kwargs)
 {
     Value args = tuple_new(as_tuple(pos)->n), key, v;
@@ -261,10 +296,12 @@ static Value with_operands(Interp *I, Value pos, Value named, Value places, Tens
 
     *kwargs = dict_new();
     for (int64_t i = 0; i < as_tuple(pos)->n; i++)
-        as_tuple(args)->at[i] = value_ref(as_tuple(pos)->at[i]);
-    while (dict_next(as_dict(named), &at, &key, &v))
-        if (!dict_set(I, as_dict(*kwargs), key, v))
-            exc_clear(I);
+        as_tuple(args)->at[i] = own_argument(I, as_tuple(pos)->at[i]);
+    while (dict_next(as_dict(named), &at, &key, &v)) {
+        Value own = own_argument(I, v);
+        dict_set_sym(as_dict(*kwargs), str_to_sym(as_str(key)), own);
+        value_unref(own);
+    }
     for (int64_t i = 0; i < as_tuple(places)->n; i++) {
         Value place = as_tuple(places)->at[i], t;
         if (place.tag == V_NONE)
@@ -272,10 +309,13 @@ static Value with_operands(Interp *I, Value pos, Value named, Value places, Tens
         t = tensor_value(tensor_ref(in[i]));
         if (place.tag == V_INT) {
             as_tuple(args)->at[place.i] = t;
-        } else {
-            dict_set_sym(as_dict(*kwargs), str_to_sym(as_str(place)), t);
-            value_unref(t);
+            continue;
         }
+        if (place.tag == V_TUPLE)
+            put_back(I, args, *kwargs, place, t);
+        else
+            dict_set_sym(as_dict(*kwargs), str_to_sym(as_str(place)), t);
+        value_unref(t);
     }
     return args;
 }
