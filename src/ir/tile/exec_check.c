@@ -97,6 +97,7 @@ void memory_put_line(StrBuf *b, const TileNode *n)
         sb_printf(b, " at line %u", p.line);
 }
 
+static const char *space_of(const View *v) { return v->lane_step ? "register" : "shared"; }
 static const char *name_of(const View *v) { return v->name ? v->name->text : "?"; }
 
 static bool race(Exec *e, const TileNode *n, const View *v, const char *element, int who, Touch t, const Mark *m, Touch earlier, bool groups)
@@ -124,31 +125,36 @@ static bool race(Exec *e, const TileNode *n, const View *v, const char *element,
     return false;
 }
 
-bool memory_readable(Exec *e, const TileNode *n, const View *v, const uint8_t *state, const char *element)
+/* A lane uses what a copy brings, or has brought with no barrier since. */
+static void race_with_copy(Exec *e, const TileNode *n, const View *v, bool coming, const char *element)
 {
+    const TileNode *by = view_copier(v, element);
     StrBuf at = {0};
-    const char *space = v->lane_step ? "register" : "shared";
-    const char *what = *state == NEVER_WRITTEN ? "uninitialised read"
-                     : *state == COMING        ? "data race with a copy that is under way"
-                     : *state == LANDED        ? "data race with a copy: it has landed, but there was no barrier since"
-                                               : NULL;
-    const TileNode *by;
 
-    if (!what)
-        return true;
     memory_place(v, element, &at);
-    if (*state == NEVER_WRITTEN) {
-        exec_fault(e, n, "%s on %s '%s': %s is read, but was never written", what, space, name_of(v), sb_str(&at));
-        sb_done(&at);
-        return false;
-    }
-    by = view_copier(v, element);
     if (by && by->span.hi) {
         sb_puts(&at, ", which the copy");
         memory_put_line(&at, by);
         sb_puts(&at, " brings");
     }
-    exec_fault(e, n, "%s: %s '%s' is read at %s", what, space, name_of(v), sb_str(&at));
+    exec_fault(e, n, "data race with a copy%s: %s '%s' is %s at %s",
+               coming ? " that is under way" : ": it has landed, but there was no barrier since", space_of(v), name_of(v),
+               n->op == TOP_store ? "written" : "read", sb_str(&at));
+    sb_done(&at);
+}
+
+bool memory_usable(Exec *e, const TileNode *n, const View *v, const uint8_t *state, const char *element)
+{
+    StrBuf at = {0};
+
+    if (*state == COMING || *state == LANDED) {
+        race_with_copy(e, n, v, *state == COMING, element);
+        return false;
+    }
+    if (*state != NEVER_WRITTEN || n->op == TOP_store)
+        return true;
+    memory_place(v, element, &at);
+    exec_fault(e, n, "uninitialised read on %s '%s': %s is read, but was never written", space_of(v), name_of(v), sb_str(&at));
     sb_done(&at);
     return false;
 }

@@ -132,8 +132,8 @@ void memory_free(Memory *m);
 bool memory_touch(Exec *e, const TileNode *n, const View *v, const char *element, int who, Touch touch);
 /* All elements of the block shape[0..rank) from start that lie in the view, by the group or by a copy beside it. */
 bool memory_touch_block(Exec *e, const TileNode *n, const View *v, const int64_t *start, const int64_t *shape, Touch touch);
-/* An element of a buffer that was never written, or is under a copy, is read. */
-bool memory_readable(Exec *e, const TileNode *n, const View *v, const uint8_t *state, const char *element);
+/* May a lane use an element of a buffer? Not read what was never written, nor touch what a copy brings, or has brought with no barrier since. */
+bool memory_usable(Exec *e, const TileNode *n, const View *v, const uint8_t *state, const char *element);
 void memory_put_line(StrBuf *b, const TileNode *n);     /* " at line 3" of the program, where it is from one */
 
 /* An elementwise walk over a block of a view, row-major; outside: no address. */

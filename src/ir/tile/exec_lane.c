@@ -256,7 +256,8 @@ static bool lane_access(Exec *e, const TileNode *n, const View *v, const void *f
     }
     if (e->watch && !v->lane_step)
         exec_seen_lane(e, v, p, l);
-    if ((state && n->op != TOP_store && !memory_readable(e, n, v, state, p)) || !memory_touch(e, n, v, p, l, touch))
+    if ((state && touch != TOUCH_WRITE && !memory_usable(e, n, v, state, p)) || !memory_touch(e, n, v, p, l, touch) ||
+        (state && touch == TOUCH_WRITE && !memory_usable(e, n, v, state, p)))
         return false;
     if (n->op == TOP_load || n->op == TOP_update)
         memcpy(lane_at(e, out_of(n, 0), l), p, size);
