@@ -5,7 +5,8 @@
  * them that the kernel stores to, as it leaves them, so it has no effect and keeps
  * no order.  What else the launch was given stays with the op as a language
  * object: (name, function, args, kwargs, grid, block, schedule, places, numerics), with None
- * where an operand goes; places says where, by position, by name, or by either and the key in a pack (packed.c), numerics whether products are fast (1) and of tf32 (2). What a kernel
+ * where an operand goes; places says where, by position, by name, or by either and the key in a pack (packed.c); numerics whether
+ * products are fast (1) and of tf32 (2). What a kernel
  * returns are further operands, zeros whose place is None, which it makes the result.
  */
 #include "frontend/kernel/launch_impl.h"
@@ -285,8 +286,9 @@ static Value own_argument(Interp *I, Value v) { return is_pack(v) ? pack_mapped(
 static void put_back(Interp *I, Value args, Value kwargs, Value place, Value t)
 {
     Value where = as_tuple(place)->at[0];
+    Value pack = where.tag == V_INT ? as_tuple(args)->at[where.i] : dict_get_sym(as_dict(kwargs), str_to_sym(as_str(where)));
 
-    pack_put(I, where.tag == V_INT ? as_tuple(args)->at[where.i] : dict_get_sym(as_dict(kwargs), str_to_sym(as_str(where))), as_tuple(place)->at[1], t);
+    pack_put(I, pack, as_tuple(place)->at[1], t);
 }
 
 static Value with_operands(Interp *I, Value pos, Value named, Value places, Tensor *const *in, Value *kwargs)
