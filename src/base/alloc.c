@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <malloc.h>
@@ -16,15 +17,18 @@ enum { HUGE_PAGE = 2 << 20, HUGE_FROM = 2 * HUGE_PAGE };
 enum { HEAP_STEP = 64 << 20, HEAP_LARGEST = 8 << 20, HEAP_KEPT = 64 << 20, HEAP_FIRST = 256 << 10 };       /* tsr_heap_begin */
 
 static _Thread_local jmp_buf *recovery;         /* of the thread that set it: no other may jump there */
-static uint64_t count, fail_at;
+static _Atomic uint64_t count;                  /* exact where one thread allocates, as in the tests that ask */
+static uint64_t fail_at;
 static bool fail_forever;
 
 static bool must_fail(void)
 {
-    count++;
-    if (!fail_at || count < fail_at)
+    uint64_t now = atomic_load_explicit(&count, memory_order_relaxed) + 1;
+
+    atomic_store_explicit(&count, now, memory_order_relaxed);       /* no more than an increment: every allocation comes by here */
+    if (!fail_at || now < fail_at)
         return false;
-    return fail_forever || count == fail_at;
+    return fail_forever || now == fail_at;
 }
 
 _Noreturn void tsr_out_of_memory(void)

@@ -1,6 +1,7 @@
 /* Which loops this machine gets. */
 #include "runtime/cpu.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,7 +43,8 @@ const Cpu *cpu_find(const char *name)
 
 const Cpu *cpu(void)
 {
-    static const Cpu *best;
+    static const Cpu *_Atomic kept;                 /* threads that ask at once find the same */
+    const Cpu *best = atomic_load_explicit(&kept, memory_order_relaxed);
     const char *want;
 
     if (best)
@@ -51,5 +53,6 @@ const Cpu *cpu(void)
     best = want ? cpu_find(want) : NULL;
     for (int i = COUNT - 1; !best; i--)
         best = runs_here(&all[i]) ? &all[i] : NULL;
+    atomic_store_explicit(&kept, best, memory_order_relaxed);
     return best;
 }
