@@ -178,6 +178,7 @@ typedef enum {
     TRANSFORM_SAME,                     /* to its callers it is the function: checkpoint */
     TRANSFORM_COND, TRANSFORM_WHILE, TRANSFORM_TREE_MAP,    /* called at once, with functions among the arguments */
     TRANSFORM_PARTIAL,                  /* the function with some arguments given: item[] are names (None: by position) and values in turn */
+    TRANSFORM_PIPE,                     /* compose, pipe: item[] are functions in the order that they run in */
     TRANSFORM_VJP, TRANSFORM_JVP,       /* called with the function and its arguments at once */
     TRANSFORM_RECORD,                   /* namedtuple: the class that it makes */
     TRANSFORM_PULLBACK,                 /* what vjp gives: item[] are the function's result and its arguments */

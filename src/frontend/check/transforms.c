@@ -26,7 +26,7 @@ static const struct { const char *name; Transform which; } makers[] = {
     {"jacfwd", TRANSFORM_JACOBIAN}, {"jacrev", TRANSFORM_JACOBIAN}, {"hessian", TRANSFORM_HESSIAN}, {"jit", TRANSFORM_STAGED}, {"export", TRANSFORM_STAGED},
     {"checkpoint", TRANSFORM_SAME}, {"remat", TRANSFORM_SAME}, {"vjp", TRANSFORM_VJP}, {"jvp", TRANSFORM_JVP},
     {"cond", TRANSFORM_COND}, {"while_loop", TRANSFORM_WHILE}, {"tree_map", TRANSFORM_TREE_MAP},
-    {"namedtuple", TRANSFORM_RECORD},
+    {"namedtuple", TRANSFORM_RECORD}, {"compose", TRANSFORM_PIPE}, {"pipe", TRANSFORM_PIPE},
 };
 
 /* ------------------------------------------------------------- trees of tensors */
@@ -377,6 +377,8 @@ bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Ty
     }
     if (which < 0 || a->open)
         return false;
+    if (which == TRANSFORM_PIPE)
+        return transform_pipe(a, name, out);
     if (f && !is_function(f)) {
         function_judged(C, name, a, node);
         return false;
@@ -407,33 +409,6 @@ bool transform_make(Check *C, const char *name, CallArgs *a, Ast *node, const Ty
     return true;
 }
 
-static const CallArg *argument_named(const CallArgs *a, Sym name)
-{
-    for (int i = 0; i < a->n; i++)
-        if (a->at[i].name == name)
-            return &a->at[i];
-    return NULL;
-}
-
-/* partial(f, ...)(...): what was given first, names given again with their new values. */
-static const Type *call_partial(Check *C, const Type *t, const CallArgs *a, Ast *node)
-{
-    CallArg all[64];
-    CallArgs in = {all, 0, a->open};
-
-    if (t->n / 2 + a->n > 64)
-        return T_ANY;
-    for (int i = 0; i < t->n; i += 2)
-        if (t->item[i]->kind == TY_NONE)
-            all[in.n++] = (CallArg){NULL, t->item[i + 1], node, 0};
-    for (int i = 0; i < a->n; i++)
-        all[in.n++] = a->at[i];
-    for (int i = 0; i < t->n; i += 2)
-        if (t->item[i]->kind == TY_STR && !argument_named(a, t->item[i]->text))
-            all[in.n++] = (CallArg){t->item[i]->text, t->item[i + 1], node, 0};
-    return call_type(C, t->ref, &in, node);
-}
-
 const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node)
 {
     const Type *f = a->n == 1 && !a->at[0].name ? a->at[0].type : NULL;
@@ -444,7 +419,9 @@ const Type *transform_call(Check *C, const Type *t, CallArgs *a, Ast *node)
         return is_function(f) ? ((t->value & 255) == TRANSFORM_SAME ? f : type_transform(t->value, f)) : T_ANY;
     switch (t->value & 255) {
     case TRANSFORM_PARTIAL:
-        return call_partial(C, t, a, node);
+        return transform_partial(C, t, a, node);
+    case TRANSFORM_PIPE:
+        return transform_piped(C, t, a, node);
     case TRANSFORM_PULLBACK:
         return transform_pullback(C, t, a, node);
     case TRANSFORM_VMAP:

@@ -4,6 +4,7 @@
  *   transforms.c       which function makes which, their options, vmap and scan, calls of what they made
  *   transform_grad.c   derivatives
  *   transform_flow.c   cond, while_loop, tree_map
+ *   transform_partial.c  partial, compose, pipe
  */
 #ifndef TSR_FRONTEND_TRANSFORMS_H
 #define TSR_FRONTEND_TRANSFORMS_H
@@ -31,5 +32,10 @@ const Type *transform_jvp(Check *C, const Type *f, const Type *xs, const Type *v
 const Type *transform_cond(Check *C, const CallArgs *a, Ast *node);
 const Type *transform_while(Check *C, const CallArgs *a, Ast *node);
 const Type *transform_tree_map(Check *C, const CallArgs *a, Ast *node);
+
+/* transform_partial.c */
+const Type *transform_partial(Check *C, const Type *t, const CallArgs *a, Ast *node);   /* partial(f, ...)(...): what was given first, names again with new values */
+bool transform_pipe(const CallArgs *a, const char *name, const Type **out);
+const Type *transform_piped(Check *C, const Type *t, CallArgs *a, Ast *node);           /* a call of what that made */
 
 #endif
