@@ -38,6 +38,22 @@ const Type *rule_lookup(TCall *c)
     return type_tensor(&r);
 }
 
+/* index_select(x, axis, index) is take(x, index, axis). */
+const Type *rule_index_select(TCall *c)
+{
+    const CallArg *axis = tcall_arg(c, 1, "axis", "dim"), *index = tcall_arg(c, 2, "index", NULL);
+    CallArg turned[3];
+    TCall take = *c;
+
+    if (c->open || c->n != 3 || !axis || !index)
+        return T_ANY;
+    turned[0] = c->at[0];
+    turned[1] = (CallArg){NULL, index->type, index->node, 0};
+    turned[2] = (CallArg){NULL, axis->type, axis->node, 0};
+    take.at = turned;
+    return rule_lookup(&take);
+}
+
 const Type *rule_one_hot(TCall *c)
 {
     const TType *ids = tcall_tensor(c, 0);
@@ -209,6 +225,92 @@ const Type *rule_einsum(TCall *c)
     return type_tensor(&r);
 }
 
+/* ------------------------------------------------------------- tensordot */
+
+/* The axes that tensordot names for one of its operands, counted from the front; -1: they are not known, -2: reported. */
+static int contracted(TCall *c, const TType *x, const Type *axes, const CallArg *a, int out[16])
+{
+    const Type *const *item;
+    CallArg one = *a;
+    int n = 1;
+
+    if (type_is_any(axes) || (axes->kind != TY_INT && (n = type_items(axes, &item)) < 0) || n > 16)
+        return -1;
+    for (int i = 0; i < n; i++) {
+        one.type = axes->kind == TY_INT ? axes : item[i];
+        if ((out[i] = tcall_axis(c, x, &one)) < 0)
+            return out[i];
+    }
+    return n;
+}
+
+/* The last n axes of x, or its first; -1: x has not so many. */
+static int contracted_ends(const TType *x, int64_t n, bool last, int out[16])
+{
+    if (n < 0 || n > x->rank)
+        return -1;
+    for (int i = 0; i < n; i++)
+        out[i] = last ? x->rank - (int)n + i : i;
+    return (int)n;
+}
+
+/* What x keeps, behind what r has. false: too many axes. */
+static bool add_kept(TType *r, const TType *x, const int *gone, int n)
+{
+    for (int i = 0; i < x->rank; i++) {
+        bool kept = true;
+        for (int k = 0; k < n; k++)
+            kept &= gone[k] != i;
+        if (kept && r->rank == 16)
+            return false;
+        if (kept)
+            r->shape[r->rank++] = x->shape[i];
+    }
+    return true;
+}
+
+static bool contracted_fit(TCall *c, const TType *x, const TType *y, const int *left, const int *right, int n)
+{
+    char text[160];
+
+    for (int i = 0; i < n; i++)
+        if (dims_differ(x->shape[left[i]], y->shape[right[i]])) {
+            snprintf(text, sizeof text, "tensordot: axis %d of %.50s and axis %d of %.50s have sizes that differ", left[i], shape_of(x), right[i],
+                     shape_of(y));
+            diag_help(REPORT(c->C, E0306, c->node->span, text),
+                      "name axes of one size: axes=([of the first], [of the second]); an int n means the last n and the first n");
+            return false;
+        }
+    return true;
+}
+
+/* tensordot(x, y, n), or with a pair of axes, or of lists of them. */
+const Type *rule_tensordot(TCall *c)
+{
+    const TType *x = tcall_tensor(c, 0), *y = tcall_tensor(c, 1);
+    const CallArg *a = tcall_arg(c, 2, "axes", "dims");
+    const Type *const *pair;
+    int left[16], right[16], n = -1, m = -1;
+    int64_t ends = 2;
+    TType r;
+
+    if (c->open || !x || !y || x->rank == RANK_UNKNOWN || y->rank == RANK_UNKNOWN)
+        return tensor_unknown();
+    if (!a || type_int_value(a->type, &ends)) {
+        n = contracted_ends(x, ends, true, left);
+        m = contracted_ends(y, ends, false, right);
+    } else if (type_items(a->type, &pair) == 2) {
+        n = contracted(c, x, pair[0], a, left);
+        m = n >= 0 ? contracted(c, y, pair[1], a, right) : n;
+    }
+    if (n < 0 || m != n || !contracted_fit(c, x, y, left, right, n))
+        return tensor_unknown();
+    r = *x;
+    r.rank = 0;
+    if (x->dtype != y->dtype || !add_kept(&r, x, left, n) || !add_kept(&r, y, right, n))
+        return tensor_unknown();
+    return type_tensor(&r);
+}
 
 /* ------------------------------------------------------------- windows */
 

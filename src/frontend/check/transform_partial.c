@@ -46,7 +46,8 @@ bool transform_pipe(const CallArgs *a, const char *name, const Type **out)
         return false;
     for (int i = 0; i < a->n; i++) {
         const Type *t = a->at[last_first ? a->n - 1 - i : i].type;
-        if (type_is_any(t) || (t->kind != TY_FUNC && t->kind != TY_LIBRARY && t->kind != TY_NATIVE && t->kind != TY_TRANSFORM && t->kind != TY_METHOD))
+        if (type_is_any(t) || (t->kind != TY_FUNC && t->kind != TY_LIBRARY && t->kind != TY_NATIVE && t->kind != TY_TRANSFORM &&
+                               t->kind != TY_METHOD))
             return false;
         f[i] = t;
     }

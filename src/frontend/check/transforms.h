@@ -34,7 +34,8 @@ const Type *transform_while(Check *C, const CallArgs *a, Ast *node);
 const Type *transform_tree_map(Check *C, const CallArgs *a, Ast *node);
 
 /* transform_partial.c */
-const Type *transform_partial(Check *C, const Type *t, const CallArgs *a, Ast *node);   /* partial(f, ...)(...): what was given first, names again with new values */
+/* partial(f, ...)(...): what was given first, names again with new values. */
+const Type *transform_partial(Check *C, const Type *t, const CallArgs *a, Ast *node);
 bool transform_pipe(const CallArgs *a, const char *name, const Type **out);
 const Type *transform_piped(Check *C, const Type *t, CallArgs *a, Ast *node);           /* a call of what that made */
 
