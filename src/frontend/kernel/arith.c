@@ -117,7 +117,7 @@ static KVal vector_apply(Body *B, OpId op, KVal *in, int n)
 KVal kb_apply(Body *B, OpId op, KVal *in, int n)
 {
     TileRef ref[3];
-    int32_t shape[VIEW_RANK] = {1, 1, 1, 1};
+    int32_t shape[VIEW_RANK] = VIEW_ONES;
     AxisTag tag[VIEW_RANK] = {{0}};
     int rank = 0;
     bool weak;

@@ -12,7 +12,7 @@
  *   expr.c      expressions, names, indices        calls.c     builtins, functions of the host        library.c   the tensor library's
  *   number.c    emitting nodes; ints as sums of indices        arith.c     operators and functions on numbers and block values
  *   place.c     memory: indexing, slicing, loading, storing
- *   part.c      parts of block values
+ *   part.c      parts of block values        ordered.c   their elements in order
  *   spots.c     memory at blocks of ints        slope.c     derivatives of elements
  *   oper.h      the operations of kernel.def        methods.c   methods of values
  *   join.c      two ways to one variable; what loops carry
@@ -197,6 +197,10 @@ typedef struct Body {
     Span err_at;
     Map fixed_names;            /* of the kernel that was made: what `fixed` held; the caller's */
 } Body;
+
+/* Extents of axes, of which none was said yet. */
+#define VIEW_ONES {1, 1, 1, 1, 1, 1, 1, 1}
+_Static_assert(VIEW_RANK == 8, "an extent for each axis");
 
 #define KBAD ((KVal){.kind = K_BAD})
 #define KUNSET ((KVal){.kind = K_UNSET})

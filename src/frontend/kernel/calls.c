@@ -5,6 +5,7 @@
  */
 #include "frontend/kernel/oper.h"
 
+#include "frontend/prelude.h"
 #include "frontend/tensor/custom.h"
 #include "frontend/tensor/tensor_ops.h"
 
@@ -296,7 +297,7 @@ static KVal call_native(Body *B, const NativeObj *f, const KVal *arg, const Sym 
         return y;
     if (!*d->owner && kglues(d->name))
         return kglued(B, d->name, arg, names, n);
-    if (n && (arg[0].kind == K_BLOCK || arg[0].kind == K_PLACE) && !*d->owner)
+    if (n && (arg[0].kind == K_BLOCK || arg[0].kind == K_PLACE) && (!*d->owner || !strcmp(d->owner, "_core")))
         return block_method(B, kb_value(B, arg[0]), d->name, arg + 1, names ? names + 1 : NULL, n - 1);
     return kb_fail(B, "%s%s%s() is not for values of a kernel", d->owner, *d->owner ? "." : "", d->name);
 }
@@ -341,6 +342,15 @@ static KVal call_object(Body *B, Value f, const KVal *arg, const Sym *names, int
     return all_static(arg, n) ? call_host(B, f, arg, names, n) : kb_fail(B, "this is not called with values of a kernel");
 }
 
+/* A function of the library that blocks have one of their own for: its body asks for elements at coordinates. */
+static bool own_of_blocks(Body *B, const FuncObj *f, const KVal *arg, int n)
+{
+    int row = n && arg[0].kind == K_BLOCK && !strcmp(f->code->name->text, "take_along") ? prelude_find(f->code->name) : -1;
+    Value v = row >= 0 ? prelude_value(B->I, row) : VNONE;
+
+    return v.tag == V_FUNC && (const FuncObj *)v.o == f;
+}
+
 static KVal kb_call_value(Body *B, KVal f, const KVal *arg, const Sym *names, int n, const Ast *at)
 {
     if (f.kind == K_METHOD && f.item[0].kind == K_BLOCK)
@@ -352,7 +362,10 @@ static KVal kb_call_value(Body *B, KVal f, const KVal *arg, const Sym *names, in
     switch (f.v.tag) {
     case V_NATIVE: return call_native(B, (NativeObj *)f.v.o, arg, names, n);
     case V_CLASS: return call_class(B, f.v, arg, names, n);
-    case V_FUNC: return kb_inline(B, (FuncObj *)f.v.o, arg, names, n, at);
+    case V_FUNC:
+        if (own_of_blocks(B, (FuncObj *)f.v.o, arg, n))
+            return block_method(B, arg[0], ((FuncObj *)f.v.o)->code->name->text, arg + 1, names ? names + 1 : NULL, n - 1);
+        return kb_inline(B, (FuncObj *)f.v.o, arg, names, n, at);
     case V_DTYPE: return n == 1 ? kb_cast(B, arg[0], as_dtype(f.v)->dtype) : kb_fail(B, "a dtype takes one value");
     case V_BOUND: case V_INSTANCE: case V_NATIVEOBJ: return call_object(B, f.v, arg, names, n, at);
     default: return all_static(arg, n) ? call_host(B, f.v, arg, names, n) : kb_fail(B, "this is not called with values of a kernel");
@@ -393,6 +406,25 @@ static int call_args(Body *B, const AstCall *c, KVal *arg, Sym *names)
     return n;
 }
 
+static bool is_known(KVal v) { return v.kind == K_STATIC || (v.kind == K_TUPLE && !v.name && all_static(v.item, v.n)); }
+
+/* Tuples of what is known are known, too, where all arguments are: a function of the host takes them. */
+static void tuples_known(Body *B, KVal *arg, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (!is_known(arg[i]))
+            return;
+    for (int i = 0; i < n; i++) {
+        Value y;
+        if (arg[i].kind == K_STATIC)
+            continue;
+        y = tuple_new(arg[i].n);
+        for (int k = 0; k < arg[i].n; k++)
+            as_tuple(y)->at[k] = value_ref(arg[i].item[k].v);
+        arg[i] = kb_static(B, y);
+    }
+}
+
 KVal kb_call(Body *B, AstCall *c)
 {
     const KernelOp *op = operation(B, c);
@@ -410,6 +442,8 @@ KVal kb_call(Body *B, AstCall *c)
         return KBAD;
     if (AST_IS(c->func, Attribute) && !all_static(arg, n))
         f = klibrary_of_arrays(B, f, AST_AS(c->func, Attribute)->attr);
+    if (f.kind == K_STATIC && f.v.tag != V_FUNC)
+        tuples_known(B, arg, n);
     B->b.span = c->ast.span;
     return kb_call_value(B, f, arg, names, n, &c->ast);
 }

@@ -137,6 +137,31 @@ static KVal l_matmul(Body *B, const KVal *arg, const Sym *names, int n)
     return kb_binary(B, AOP_MATMUL, x, kb_value(B, arg[1]));
 }
 
+/* The class of a value as isinstance() has it: an element and a block are tensors. */
+static const char *class_said(KVal v)
+{
+    if (v.kind == K_LIST || v.kind == K_TUPLE)
+        return v.kind == K_LIST ? "list" : "tuple";
+    return kb_is_int(v) ? "int" : v.kind == K_SCALAR && v.weak ? "float" : "Tensor";
+}
+
+static KVal l_isinstance(Body *B, const KVal *arg, const Sym *names, int n)
+{
+    KVal v = kb_now(B, arg[0]), one = n == 2 ? arg[1] : KUNSET, *item;
+    int count = n == 2 && !kb_bad(v) ? kb_sequence(B, one, &item) : -1;
+
+    (void)names;
+    if (count < 0)
+        item = &one;
+    for (int i = 0; i < (count < 0 ? 1 : count); i++) {
+        if (item[i].kind != K_STATIC || item[i].v.tag != V_CLASS)
+            return kb_fail(B, "isinstance() takes a value and classes here");
+        if (!strcmp(((ClassObj *)item[i].v.o)->name->text, class_said(v)))
+            return kb_yes;
+    }
+    return kb_no;
+}
+
 static KVal l_float(Body *B, const KVal *arg, const Sym *names, int n) { (void)names, (void)n; return kb_cast(B, arg[0], DT_f32); }
 static KVal l_half(Body *B, const KVal *arg, const Sym *names, int n) { (void)names, (void)n; return kb_cast(B, arg[0], DT_f16); }
 
@@ -145,7 +170,7 @@ static const struct { const char *name; KVal (*run)(Body *, const KVal *, const 
     {"detach", l_same}, {"clone", l_same}, {"copy", l_same}, {"contiguous", l_same}, {"as_softmax", l_same}, {"zeros_like", l_zeros_like},
     {"ones_like", l_ones_like}, {"full_like", l_full_like}, {"logical_and", l_and}, {"logical_or", l_or}, {"logical_xor", l_xor},
     {"logical_not", l_not}, {"round", l_round}, {"float", l_float}, {"half", l_half},
-    {"matmul", l_matmul},
+    {"matmul", l_matmul}, {"isinstance", l_isinstance},
 };
 
 /* Operators under names of functions. */

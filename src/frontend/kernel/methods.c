@@ -258,7 +258,7 @@ KVal block_method(Body *B, KVal v, const char *name, const KVal *arg, const Sym 
             return reduction(B, v, reductions[i].op, reductions[i].mean, arg, names, n);
     if (!strcmp(name, "var") || !strcmp(name, "std"))
         return spread(B, v, name[0] == 's', arg, names, n);
-    if (kb_block_moved(B, v, name, arg, names, n, &y))
+    if (kb_block_moved(B, v, name, arg, names, n, &y) || kb_block_ordered(B, v, name, arg, names, n, &y))
         return y;
     return scalar_method(B, v, name, arg, names, n);
 }

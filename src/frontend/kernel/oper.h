@@ -50,6 +50,9 @@ KVal kb_transpose(Body *B, KVal v, const KVal *arg, int n);     /* the last two 
 /* Methods of blocks that put elements elsewhere, or say where they are. false: there is none of that name. */
 bool kb_block_moved(Body *B, KVal v, const char *name, const KVal *arg, const Sym *names, int n, KVal *out);
 
+/* ---- ordered.c: sort, argsort, take_along, first_places of a block ---- */
+bool kb_block_ordered(Body *B, KVal v, const char *name, const KVal *arg, const Sym *names, int n, KVal *out);
+
 /* ---- oper_fragment.c ---- */
 KVal oper_fragment(KArgs *a);
 KVal fragment_value(Body *B, KVal f);                   /* what the fragment holds */

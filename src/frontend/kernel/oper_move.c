@@ -148,7 +148,7 @@ static bool along(Body *B, KVal *v, const KVal *arg, const Sym *names, int n, in
 static KVal place_of_extreme(Body *B, KVal v, OpId op, int axis, bool keep)
 {
     int rank = type_of(v)->rank;
-    int32_t shape[VIEW_RANK] = {1, 1, 1, 1};
+    int32_t shape[VIEW_RANK] = VIEW_ONES;
     Lin zero = lin_number(0);
     KVal top, hit, odd, at;
 
@@ -172,7 +172,7 @@ static KVal running(Body *B, KVal v, int axis, OpId op)
     const TileType *t = type_of(v);
     int rank = t->rank;
     int64_t n = t->extent[axis], all = n;
-    int32_t shape[VIEW_RANK], row[VIEW_RANK] = {1, 1, 1, 1}, column[VIEW_RANK] = {1, 1, 1, 1};
+    int32_t shape[VIEW_RANK], row[VIEW_RANK] = VIEW_ONES, column[VIEW_RANK] = VIEW_ONES;
     Lin zero = lin_number(0);
     KVal wide, behind, y;
 
@@ -244,7 +244,7 @@ static KVal flipped(Body *B, KVal v, const KVal *arg, int n)
 static KVal triangle(Body *B, KVal v, const KVal *arg, int n, bool lower)
 {
     Lin zero = lin_number(0);
-    int32_t shape[2][VIEW_RANK] = {{1, 1, 1, 1}, {1, 1, 1, 1}};
+    int32_t shape[2][VIEW_RANK] = {VIEW_ONES, VIEW_ONES};
     int rank = type_of(v)->rank;
     KVal at[2], k = n ? arg[0] : kb_number(0);
 
