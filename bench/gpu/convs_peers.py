@@ -1,10 +1,9 @@
-"""PyTorch (cuDNN, cudnn.benchmark) on the work of convs.tsr: convs_peers.py [WORD ...]. Of f32 without tf32, as Tessera's are, unless a WORD is tf32."""
+"""PyTorch (cuDNN, cudnn.benchmark) on the work of convs.tsr: convs_peers.py [WORD ...]. Of f32 without tf32, as Tessera's are, where the name doesn't say tf32."""
 import json, pathlib, sys
 import torch, torch.nn.functional as F
 from peer_clock import median
 
 torch.backends.cudnn.benchmark = True
-torch.backends.cudnn.allow_tf32 = "tf32" in sys.argv[1:]
 text = (pathlib.Path(__file__).parent / "convs.tsr").read_text()
 LAYERS = eval("{" + text.split("LAYERS = {")[1].split("\n", 1)[1].split("\n}")[0] + "}")
 
@@ -14,9 +13,9 @@ def report(work, f):
 
 
 for name, (xs, ws, stride, padding, groups) in LAYERS.items():
-    words = [w for w in sys.argv[1:] if w != "tf32"]
-    if words and not any(w in name for w in words):
+    if len(sys.argv) > 1 and not any(w in name for w in sys.argv[1:]):
         continue
+    torch.backends.cudnn.allow_tf32 = name.endswith("tf32")
     dt = torch.float32 if name.endswith("f32") else torch.bfloat16
     n = len(xs) - 2
     last = {1: torch.contiguous_format, 2: torch.channels_last, 3: torch.channels_last_3d}[n]

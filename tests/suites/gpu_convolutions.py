@@ -74,6 +74,20 @@ for xs, ws, more in [((2, 12, 9, 14), (12, 1, 3, 3), {"padding": 1}), ((3, 40, 1
             print(z.shape, z.dtype, (z.to(f64) * ((arange(z.size) % 97).to(f64) + 1.0).reshape(z.shape)).sum().item(), z.reshape(-1)[-9:].tolist())
 '''
 
+# Under policies operands go to what units take, and sums stay f32. Of whole numbers; nothing is left to the host.
+POLICIES = '''
+random.seed(24)
+whole = lambda shape: (random.uniform(shape) * 7.0 - 3.0).to(int32).to(f32)
+for xs, ws, more in [((2, 16, 8, 8), (24, 16, 3, 3), {"padding": 1}), ((2, 40, 12, 10), (16, 40, 3, 3), {"stride": 2, "padding": 1}), ((2, 3, 20, 20), (8, 3, 7, 7), {"stride": 2}),
+                     ((2, 8, 4, 8, 8), (24, 8, 3, 3, 3), {"padding": 1}), ((2, 32, 9, 8), (32, 8, 3, 3), {})]:
+    for dt in (tf32, bf16, f16):
+        with numerics(compute=dt):
+            f = lambda x, w: (conv1d, conv2d, conv3d)[len(xs) - 3](x, w, groups=xs[1] // ws[1], **more)
+            y, pull = vjp(f, whole(xs), whole(ws))
+            for z in (y, *pull(whole(y.shape))):
+                print(z.shape, z.dtype, (z.to(f64) * ((arange(z.size) % 97).to(f64) + 1.0).reshape(z.shape)).sum().item(), z.reshape(-1)[-9:].tolist())
+'''
+
 MADE = '''
 x, w = [zeros(s, dtype=bf16).permute(0, 3, 1, 2) for s in ((64, 28, 28, 128), (128, 3, 3, 128))]
 for stride in (1, 2):
@@ -119,5 +133,6 @@ def made(ctx):
 def tests(ctx):
     yield Test("gpu_convolutions/windows", lambda: gpu_kernels.same_bits(ctx, WINDOWS, {"TESSERA_WINDOWS": "1"}))
     yield Test("gpu_convolutions/channels", lambda: gpu_kernels.same_bits(ctx, CHANNELS))
+    yield Test("gpu_convolutions/policies", lambda: gpu_kernels.same_bits(ctx, POLICIES, {"TESSERA_WINDOWS": "1"}))
     yield Test("gpu_convolutions/direct", lambda: gpu_kernels.same_bits(ctx, DIRECT))
     yield Test("gpu_convolutions/made", lambda: made(ctx))

@@ -7,7 +7,7 @@
  * stand side by side, and what comes out is turned.  The derivative by the kernel has large windows and few places: there a window is laid out
  * as a row, along which memory goes on, and so does the product.
  *
- * Of bf16 and f16 the product is one of matrix units.  Where warpgroups have them windows are not laid out at all (far_windows.h), nor where outputs
+ * Of bf16, f16 and tf32 the product is one of matrix units.  Where warpgroups have them windows are not laid out at all (far_windows.h), nor where outputs
  * meet so few elements that threads have some each (far_direct.h).
  */
 #include "ir/schedule/far_windows.h"
@@ -123,6 +123,7 @@ static Tensor *multiply(const FarConv *v, Tensor *w, Tensor *x, int64_t *shape, 
     int nout = 0, n = v->a->n;
 
     product.accum = v->a->accum;
+    product.dtype = v->y->dtype == v->w->dtype ? DT_NONE : v->y->dtype;
     product.policy = v->a->policy;
     if (!w || !x || !op_dispatch(v->T, OP_matmul, &product, (Tensor *[]){w, x}, 2, &z, &nout))
         z = NULL;
@@ -152,7 +153,7 @@ static Tensor *phase(const FarConv *v, Tensor *input)
         places *= v->axis[i].out;
         shape[2 + i] = v->axis[i].out;
     }
-    lie = lie_of(shape[0], groups, rows, places, dtype_info[v->y->dtype].sbits / 8);
+    lie = lie_of(shape[0], groups, rows, places, dtype_info[v->w->dtype].sbits / 8);
     surround(v, &x);
     windows(v, lie, &x);
     if (lie == ROWS) {
@@ -219,20 +220,26 @@ static Tensor *phases(FarConv *v, Tensor *x, const ConvSpread *d)
     return NULL;
 }
 
-/* Dtypes that products are of, and something to add up. */
+/* Dtypes that products are of: those of units are added up in f32, which may stay as it is. */
+static bool takes_dtypes(const Attr *a, DType dt, DType y)
+{
+    DType accum = accum_dtype(a, dt, y);
+    bool narrow = dt == DT_bf16 || dt == DT_f16 || dt == DT_tf32;
+
+    return narrow ? accum == DT_f32 && (y == dt || y == DT_f32) : (dt == DT_f32 || dt == DT_f64) && y == dt && accum == dt;
+}
+
+/* And something to add up. */
 static bool takes(const Attr *a, Tensor *const *in, const TType *y)
 {
-    DType accum = accum_dtype(a, (DType)in[0]->dtype, (DType)y->dtype);
-    bool narrow = y->dtype == DT_bf16 || y->dtype == DT_f16;
-
     for (int i = 0; i < y->rank; i++)
         if (!y->shape[i])
             return false;
     for (int i = 0; i < a->n; i++)
         if (!in[0]->shape[2 + i] || !in[1]->shape[2 + i])
             return false;
-    return a->n >= 1 && a->n <= SPATIAL && (narrow ? accum == DT_f32 : (y->dtype == DT_f32 || y->dtype == DT_f64) && accum == (DType)y->dtype) &&
-           in[0]->dtype == y->dtype && in[1]->dtype == y->dtype && in[1]->shape[1];
+    return a->n >= 1 && a->n <= SPATIAL && in[0]->dtype == in[1]->dtype && in[1]->shape[1] &&
+           takes_dtypes(a, (DType)in[0]->dtype, (DType)y->dtype);
 }
 
 /* Batches whose windows, of the first phase, fit into memory that may be taken for them. 0: not those of one. */

@@ -26,7 +26,7 @@ static bool kind_of(const FarConv *v, bool by_kernel, WindowKind *k)
 {
     memset(k, 0, sizeof *k);
     k->dt = v->w->dtype;
-    k->sum = k->dt == DT_f64 ? DT_f64 : DT_f32;
+    k->sum = DT_f32;
     k->out = by_kernel ? k->sum : v->y->dtype;
     k->by_kernel = by_kernel;
     k->deep = v->a->n == SPATIAL;
@@ -70,7 +70,7 @@ static bool kernel_lies_well(const Image *w, bool *across)
     WindowKind none = {.across = false};
 
     turn_back(&lies, &none);
-    *across = !image_lies_well(&lies, CHANNEL) && image_lies_well(&lies, IMAGE);
+    *across = w->t->dtype != DT_tf32 && !image_lies_well(&lies, CHANNEL) && image_lies_well(&lies, IMAGE);
     if (lies.step[DEPTH] % lies.step[LINE] == 0 && (*across || image_lies_well(&lies, CHANNEL)))
         return true;
     *across = false;
@@ -414,13 +414,13 @@ static bool is_for(int device)
     return (!way || *way != '0') && chip >= 90 && chip < 100 && far_made_for < 0;
 }
 
-/* Is it of matrix units? Groups have to be whole blocks of them. */
+/* Is it of matrix units? Groups have to be whole blocks of them, and those of tf32 take no operand whose steps lie across. */
 static bool fits(const FarConv *v, const Tensor *x, bool by_kernel)
 {
-    DType dt = (DType)v->y->dtype;
+    DType dt = (DType)v->w->dtype;
     bool whole = v->a->m <= 1 || (!by_kernel && v->y->shape[1] / v->a->m % WINDOW_STEPS == 0 && v->w->shape[1] % WINDOW_STEPS == 0);
 
-    return is_for((int)x->store->device) && whole && (dt == DT_bf16 || dt == DT_f16);
+    return is_for((int)x->store->device) && whole && (dt == DT_bf16 || dt == DT_f16 || (dt == DT_tf32 && !by_kernel));
 }
 
 Tensor *windows_sums(FarConv *v, const ConvSpread *d, Image x, Image w, RunPhase *run)

@@ -6,6 +6,8 @@
  */
 #include "ir/schedule/far_images.h"
 
+#include "runtime/kernel_util.h"
+
 #include <string.h>
 
 enum { PLACES = 132 };          /* processors of the chip that the figures are of */
@@ -58,18 +60,19 @@ static void take(WindowKind *k, const Way *w, int steps, const int16_t *box)
 
 double windows_of_places(WindowKind *k, const int64_t *extent, int64_t images, int64_t group, int64_t channels)
 {
+    int bytes = (int)raw_size((DType)k->dt);
     int64_t outputs = extent[CHANNEL];
     int64_t taps = k->taps[0] * k->taps[1] * k->taps[OF_DEPTH];
     double least = 0;
 
     for (int i = 0; i < WAYS; i++)
-        for (int steps = 64; steps >= 16; steps /= 2) {
+        for (int steps = 128 / bytes; steps >= 16; steps /= 2) {
             int16_t box[3];
             int64_t tiles;
             if (k->grouped && (group % ways[i].columns || channels % steps))
                 continue;                       /* what lies beside is another group's */
             tiles = find_box(ways[i].rows, extent, images, box) * blocks(outputs, ways[i].columns);
-            double all = clocks(&ways[i], tiles, (double)(taps * blocks(channels, steps)), steps);
+            double all = clocks(&ways[i], tiles, (double)(taps * blocks(channels, steps)), steps * bytes / 2);
             if (least && all >= least)
                 continue;
             least = all;
