@@ -7,8 +7,8 @@
  * stand side by side, and what comes out is turned.  The derivative by the kernel has large windows and few places: there a window is laid out
  * as a row, along which memory goes on, and so does the product.
  *
- * Of bf16, f16 and tf32 the product is one of matrix units.  Where warpgroups have them windows are not laid out at all (far_windows.h), nor where outputs
- * meet so few elements that threads have some each (far_direct.h).
+ * Of bf16, f16 and tf32 the product is one of matrix units.  Where warpgroups have them windows are not laid out at all (far_windows.h), nor where
+ * outputs meet so few elements that threads have some each (far_direct.h).
  */
 #include "ir/schedule/far_windows.h"
 

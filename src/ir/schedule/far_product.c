@@ -41,7 +41,7 @@ static TileRef load_operand(TileBuilder *b, const ProductKind *p, int operand, T
     for (int i = 0; p->batched && i < BATCHES; i++) {
         a.shape[i] = 1;
         a.drop |= (uint8_t)(1 << i);
-        in[n++] = batch[i];
+        in[n++] = p->still[operand] >> i & 1 ? build_number(b, 0) : batch[i];
     }
     a.rank = (int8_t)(n + 1);
     a.shape[n - 1] = rows_first ? p->block[operand] : p->block[2];
@@ -348,7 +348,7 @@ bool product_arg(Tensor *t, int device, int i, const ProductKind *p, const Batch
         return false;
     arg->base = base ? base + t->offset * (dtype_info[t->dtype].sbits / 8) : NULL;
     for (int k = 0; p->batched && k < BATCHES; k++) {
-        arg->extent[axis] = b->extent[BATCHES - 1 - k];
+        arg->extent[axis] = i < 2 && p->still[i] >> k & 1 ? 1 : b->extent[BATCHES - 1 - k];
         arg->stride[axis++] = b->step[i][BATCHES - 1 - k];
     }
     for (int k = 0; k < 2; k++) {
@@ -378,6 +378,14 @@ FarKernel *product_code(const ProductKind *p)
     return f->code ? f : g;
 }
 
+static void find_still(ProductKind *p, const Batches *b)
+{
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < BATCHES; k++)
+            if (b->extent[BATCHES - 1 - k] > 1 && !b->step[i][BATCHES - 1 - k])
+                p->still[i] |= (uint8_t)(1 << k);
+}
+
 int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, int slack, Span where)
 {
     Tensor *t[3] = {x, y, sum};
@@ -400,6 +408,8 @@ int far_product(int device, Tensor *x, Tensor *y, Tensor *sum, DType accum, int 
     parts = product_choose(device, t, &p, sizes, product_parts_fit(&p, &b, sum) ? PARTS_OF_STEPS : 1);
     if (parts > 1)
         return product_in_parts(t, device, &p, &b, sizes, parts, where);
+    if (p.wide && p.batched)
+        find_still(&p, &b);
     f = product_code(&p);
     if (!f->code)
         return 0;
