@@ -130,9 +130,26 @@ def made(ctx):
                 raise Fail(p.stderr[:1000])
 
 
+# One matrix for all batches, on either side, and for some of them.
+SAME = '''
+x, w = zeros((64, 64, 3136), dtype=bf16), zeros((256, 64), dtype=bf16)
+y = w @ x
+y = x.mT @ w.T
+y = zeros((3, 1, 64, 256), dtype=bf16) @ zeros((3, 4, 256, 128), dtype=bf16)
+'''
+
+
+def same_for_batches(ctx):
+    """Tensor copies take no axis whose steps are 0: of an operand that is the same for all batches they bring the first one's blocks."""
+    made = texts(ctx, SAME)
+    if any("mma.sync" in t for t in made) or sum("wgmma" in t for t in made) < 3:
+        raise Fail([("wgmma" in t, "mma.sync" in t) for t in made])
+
+
 def tests(ctx):
     yield Test("gpu_convolutions/windows", lambda: gpu_kernels.same_bits(ctx, WINDOWS, {"TESSERA_WINDOWS": "1"}))
     yield Test("gpu_convolutions/channels", lambda: gpu_kernels.same_bits(ctx, CHANNELS))
     yield Test("gpu_convolutions/policies", lambda: gpu_kernels.same_bits(ctx, POLICIES, {"TESSERA_WINDOWS": "1"}))
     yield Test("gpu_convolutions/direct", lambda: gpu_kernels.same_bits(ctx, DIRECT))
     yield Test("gpu_convolutions/made", lambda: made(ctx))
+    yield Test("gpu_convolutions/same_for_batches", lambda: same_for_batches(ctx))
