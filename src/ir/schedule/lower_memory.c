@@ -207,6 +207,14 @@ void lower_store_pass(Lower *l)
             lower_store_kept(l, v, l->kept[v]);
 }
 
+/* A value for each row of the group: one that is the same for all of them stretches. */
+static TileRef of_each_row(Lower *l, TileRef x)
+{
+    const TileType *t = l->ok ? tile_type(x) : NULL;
+
+    return !t || t->rank != 2 || t->extent[lower_upright(l)] == l->s->m ? x : lower_shaped(l, TOP_splat, x, l->s->m, 1);
+}
+
 void lower_store_rows(Lower *l)
 {
     int nin = l->body->params.n;
@@ -215,6 +223,6 @@ void lower_store_rows(Lower *l)
     for (int i = 0; i < l->body->results.n && l->ok; i++) {
         int v = lower_value(l, l->body->results.at[i].node);
         if (lower_is_row(l, v))
-            store_view(l, l->view[nin + i], l->stride[nin + i], lower_get(l, v), false, 0);
+            store_view(l, l->view[nin + i], l->stride[nin + i], of_each_row(l, lower_get(l, v)), false, 0);
     }
 }
