@@ -296,10 +296,10 @@ static Value gen_attr(Interp *I, GenObj *g, Sym name)
 
 static Value form_attr(Interp *I, TypeFormObj *t, Sym name)
 {
-    if (!strcmp(name->text, "__origin__"))
+    if (!strcmp(name->text, "__origin__") && t->op != '|')
         return value_ref(t->origin);
     if (!strcmp(name->text, "__args__"))
-        return value_ref(t->args);
+        return t->op == '|' ? union_types(I, t) : value_ref(t->args);
     return t->op == '[' ? value_getattr_opt(I, t->origin, name) : VERR;
 }
 

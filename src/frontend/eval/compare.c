@@ -91,6 +91,34 @@ static bool range_equal(const RangeObj *a, const RangeObj *b)
     return a->n == b->n && (!a->n || (a->start == b->start && (a->n == 1 || a->step == b->step)));
 }
 
+/* Unions are equal when they have the same types, in any order. */
+static int unions_equal(Interp *I, TypeFormObj *a, TypeFormObj *b)
+{
+    Value x = union_types(I, a), y = is_err(x) ? VERR : union_types(I, b);
+    int r = is_err(y) ? -1 : as_tuple(x)->n == as_tuple(y)->n;
+
+    for (int64_t i = 0; r == 1 && i < as_tuple(x)->n; i++)
+        r = value_contains(I, y, as_tuple(x)->at[i]);
+    value_unref(x);
+    value_unref(y);
+    return r;
+}
+
+static bool union_hash(Interp *I, TypeFormObj *t, uint32_t *out)
+{
+    Value types = union_types(I, t);
+    uint32_t h;
+    bool ok = !is_err(types);
+
+    *out = 0;
+    for (int64_t i = 0; ok && i < as_tuple(types)->n; i++) {
+        ok = value_hash(I, as_tuple(types)->at[i], &h);
+        *out += h;
+    }
+    value_unref(types);
+    return ok;
+}
+
 /* Type forms and bound methods are equal part by part. */
 static int parts_equal(Interp *I, Value a, Value b)
 {
@@ -99,6 +127,8 @@ static int parts_equal(Interp *I, Value a, Value b)
         return value_is(x->self, y->self) && value_is(x->func, y->func);
     }
     TypeFormObj *x = (TypeFormObj *)a.o, *y = (TypeFormObj *)b.o;
+    if (x->op == '|' && y->op == '|')
+        return unions_equal(I, x, y);
     int r = x->op == y->op ? value_equal(I, x->origin, y->origin) : 0;
     return r == 1 ? value_equal(I, x->args, y->args) : r;
 }
@@ -443,7 +473,8 @@ bool value_hash(Interp *I, Value v, uint32_t *out)
         *out = mix(hash_u64((uint64_t)((RangeObj *)v.o)->start), hash_u64((uint64_t)((RangeObj *)v.o)->n));
         return true;
     case V_DTYPE: *out = mix(as_dtype(v)->dtype, hash_u64((uintptr_t)as_dtype(v)->policy)); return true;
-    case V_TYPEFORM: return value_hash(I, ((TypeFormObj *)v.o)->origin, out);
+    case V_TYPEFORM:
+        return ((TypeFormObj *)v.o)->op == '|' ? union_hash(I, (TypeFormObj *)v.o, out) : value_hash(I, ((TypeFormObj *)v.o)->origin, out);
     case V_BOUND:
         *out = mix(hash_u64((uint64_t)((BoundObj *)v.o)->self.i), hash_u64((uint64_t)((BoundObj *)v.o)->func.i));
         return true;

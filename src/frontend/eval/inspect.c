@@ -92,7 +92,26 @@ static Value named_class(Interp *I, ModuleObj *m, Sym name)
     return VERR;
 }
 
-/* Annotations are not evaluated, so that they may name what does not exist: a class by its name, else the text. */
+/* What stands for a class, None, or a union of such; V_ERR: anything else. */
+static Value named_type(Interp *I, ModuleObj *m, const Ast *annotation)
+{
+    Value a, b, u;
+
+    if (AST_IS(annotation, Name))
+        return named_class(I, m, AST_AS(annotation, Name)->id);
+    if (ast_is_const(annotation, CONST_NONE))
+        return VNONE;
+    if (!AST_IS(annotation, BinOp) || AST_AS(annotation, BinOp)->op != AOP_BITOR)
+        return VERR;
+    a = named_type(I, m, AST_AS(annotation, BinOp)->left);
+    b = is_err(a) ? VERR : named_type(I, m, AST_AS(annotation, BinOp)->right);
+    u = is_err(b) ? VERR : value_binary(I, AOP_BITOR, a, b);
+    value_unref(a);
+    value_unref(b);
+    return u;
+}
+
+/* Annotations are not evaluated, so that they may name what does not exist: classes by their names and unions of these, else the text. */
 static void put_annotation(Interp *I, ModuleObj *m, DictObj *d, Sym name, const Ast *annotation)
 {
     StrBuf text = {0};
@@ -100,12 +119,10 @@ static void put_annotation(Interp *I, ModuleObj *m, DictObj *d, Sym name, const 
 
     if (!annotation)
         return;
-    if (AST_IS(annotation, Name))
-        v = named_class(I, m, AST_AS(annotation, Name)->id);
-    else if (ast_is_const(annotation, CONST_NONE))
-        v = VNONE;
-    else if (AST_IS(annotation, Str))
+    if (AST_IS(annotation, Str))
         v = str_new(AST_AS(annotation, Str)->value.s, AST_AS(annotation, Str)->value.n);
+    else
+        v = named_type(I, m, annotation);
     if (is_err(v)) {
         ast_print(annotation, &text);
         v = str_steal(&text);

@@ -111,6 +111,7 @@ int64_t value_len(Interp *I, Value v);                  /* -1 pending */
 /* Each element of an iterable to give, which owns it; give returns false for no more. false: stopped, or pending. */
 bool value_each(Interp *I, Value iterable, bool (*give)(void *taker, Value v), void *taker);
 Value value_to_list(Interp *I, Value iterable);         /* a new list */
+Value union_types(Interp *I, TypeFormObj *t);     /* the types of int | str | None: a tuple, each once */
 Value value_str(Interp *I, Value v);                    /* str(v): a V_STR */
 Value value_repr(Interp *I, Value v);
 bool value_repr_to(Interp *I, Value v, StrBuf *out);    /* appended */

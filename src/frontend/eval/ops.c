@@ -244,6 +244,34 @@ static Value type_form(char op, Value a, Value b)
     return vobj(t);
 }
 
+static bool is_union(Value v) { return v.tag == V_TYPEFORM && ((TypeFormObj *)v.o)->op == '|'; }
+
+/* Append the types of a union to the list, in order and each once; None stands for its class. */
+static bool append_types(Interp *I, ListObj *list, Value v)
+{
+    if (is_union(v))
+        return append_types(I, list, ((TypeFormObj *)v.o)->origin) && append_types(I, list, as_tuple(((TypeFormObj *)v.o)->args)->at[0]);
+    if (v.tag == V_NONE)
+        v = vobj(class_of(I, v));
+    int known = value_contains(I, vobj(list), v);
+    if (!known)
+        list_push(list, value_ref(v));
+    return known >= 0;
+}
+
+Value union_types(Interp *I, TypeFormObj *t)
+{
+    Value list = list_new(2), types = VERR;
+
+    if (append_types(I, as_list(list), vobj(t))) {
+        types = tuple_new(as_list(list)->n);
+        for (int64_t i = 0; i < as_list(list)->n; i++)
+            as_tuple(types)->at[i] = value_ref(as_list(list)->at[i]);
+    }
+    value_unref(list);
+    return types;
+}
+
 static Value types_binary(int op, Value a, Value b)
 {
     if (op == AOP_BITOR && (is_type_value(a) || is_type_value(b)) &&

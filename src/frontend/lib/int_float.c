@@ -180,19 +180,11 @@ static Value i_to_bytes(Interp *I, Value *a)
     return out;
 }
 
-/* a = bytes, byteorder, signed */
-static Value i_from_bytes(Interp *I, Value *a)
+static Value int_of_bytes(Interp *I, const BytesObj *b, bool big, bool sign)
 {
-    BytesObj *b = (BytesObj *)a[0].o;
-    uint64_t v = 0;
-    bool big;
-    int sign;
-
-    if (a[0].tag != V_BYTES)
-        return raise(I, EXC_TypeError, "cannot convert '%s' object to bytes", value_type_name(a[0]));
-    if (!byte_order(I, a[1], &big) || (sign = value_truth(I, a[2])) < 0)
-        return VERR;
     bool negative = sign && b->len && (b->s[big ? 0 : b->len - 1] & 0x80);
+    uint64_t v = 0;
+
     for (uint32_t i = 0; i < b->len; i++) {
         unsigned char c = (unsigned char)b->s[big ? i : b->len - 1 - i];
         if (b->len - i > 8 ? c != (negative ? 0xff : 0) : b->len - i == 8 && ((c & 0x80) != 0) != negative)
@@ -202,6 +194,23 @@ static Value i_from_bytes(Interp *I, Value *a)
     if (negative && b->len < 8)
         v |= ~(uint64_t)0 << (8 * b->len);
     return vint((int64_t)v);
+}
+
+/* a = bytes, or what bytes() takes of several; byteorder, signed */
+static Value i_from_bytes(Interp *I, Value *a)
+{
+    Value bytes, r;
+    bool big;
+    int sign;
+
+    if (a[0].tag == V_INT || a[0].tag == V_STR)
+        return raise(I, EXC_TypeError, "cannot convert '%s' object to bytes", value_type_name(a[0]));
+    if (!byte_order(I, a[1], &big) || (sign = value_truth(I, a[2])) < 0)
+        return VERR;
+    bytes = a[0].tag == V_BYTES ? value_ref(a[0]) : value_call(I, prelude_get(I, "bytes"), a, 1);
+    r = is_err(bytes) ? VERR : int_of_bytes(I, (BytesObj *)bytes.o, big, sign);
+    value_unref(bytes);
+    return r;
 }
 
 /* ------------------------------------------------------------- float */
@@ -399,7 +408,7 @@ const NativeDef natives_number[] = {
     {"int", "as_integer_ratio", i_ratio, "(self, /) -> tuple[int, int]", "(self, 1)."},
     {"int", "is_integer", i_is_integer, "(self, /) -> bool", "True."},
     {"int", "to_bytes", i_to_bytes, "(self, /, length: int = 1, byteorder: str = 'big', *, signed: bool = False) -> bytes", "Its bytes; OverflowError when they are too few."},
-    {"int", "from_bytes", i_from_bytes, "(bytes: bytes, /, byteorder: str = 'big', *, signed: bool = False) -> int", "The int that the bytes spell."},
+    {"int", "from_bytes", i_from_bytes, "(bytes: bytes | Iterable[int], /, byteorder: str = 'big', *, signed: bool = False) -> int", "The int that the bytes spell."},
     {"int", "real", i_self, "property[int]", "Itself."},
     {"int", "imag", i_zero, "property[int]", "0."},
     {"int", "numerator", i_self, "property[int]", "Itself."},

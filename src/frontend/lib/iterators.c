@@ -295,8 +295,11 @@ static Value reversed_of(Interp *I, Value *a)
     }
     if (exc_pending(I))
         return VERR;
-    if (s.tag == V_STR) {               /* as a list of characters: no walking back through UTF-8 for each */
+    /* as a list: characters without walking back through UTF-8 for each, members of an enum */
+    if (s.tag == V_STR || (s.tag == V_CLASS && ((ClassObj *)s.o)->flags & CLASS_HOOKS)) {
         z = value_to_list(I, s);
+        if (is_err(z))
+            return VERR;
     } else if (s.tag == V_SET || s.tag == V_DICT || (s.tag == V_INSTANCE && is_err(value_dunder(I, s, D_getitem))) ||
                (s.tag == V_NATIVEOBJ && ((NativeInst *)s.o)->type->next)) {
         return raise(I, EXC_TypeError, "'%s' object is not reversible", value_type_name(a[0]));
