@@ -256,6 +256,7 @@ KVal kb_static(Body *B, Value v);                        /* steals v */
 KVal kb_number(int64_t v);
 KVal kb_scalar(TileRef r, bool weak);
 KVal kb_block(Body *B, TileRef r, const AxisTag *tag);       /* tag: one an axis, or NULL */
+static inline const TileType *kb_type(KVal v) { return tile_type(v.ref); }       /* of a scalar or a block */
 KVal kb_int(Body *B, Lin l);
 Lin lin_number(int64_t v);
 Lin lin_of(TileRef r);

@@ -13,16 +13,14 @@
 #include <math.h>
 #include <string.h>
 
-static const TileType *type_of(KVal v) { return tile_type(v.ref); }
-
 /* ------------------------------------------------------------- reductions */
 
 /* An axis that is longer than a chunk: chunks of equal lengths, then what they came to. */
 static KVal reduce_long(Body *B, OpId op, KVal v, int axis, bool keep)
 {
-    DType dt = (DType)type_of(v)->dtype, wide = op == OP_sum || op == OP_prod ? dtype_accum(dt) : dt;
-    int rank = type_of(v)->rank;
-    int32_t extent = type_of(v)->extent[axis], chunk = TILE_REDUCE_MAX, shape[VIEW_RANK + 1];
+    DType dt = (DType)kb_type(v)->dtype, wide = op == OP_sum || op == OP_prod ? dtype_accum(dt) : dt;
+    int rank = kb_type(v)->rank;
+    int32_t extent = kb_type(v)->extent[axis], chunk = TILE_REDUCE_MAX, shape[VIEW_RANK + 1];
     AxisTag tag[VIEW_RANK] = {{0}};
     KVal y;
 
@@ -34,7 +32,7 @@ static KVal reduce_long(Body *B, OpId op, KVal v, int axis, bool keep)
     for (int i = 0, n = 0; i < rank; i++) {
         if (i == axis)
             shape[n++] = extent / chunk;
-        shape[n++] = i == axis ? chunk : type_of(v)->extent[i];
+        shape[n++] = i == axis ? chunk : kb_type(v)->extent[i];
     }
     for (int i = 0; i < rank; i++)
         tag[i] = i == axis ? (AxisTag){0} : v.tag[i];
@@ -46,7 +44,7 @@ static KVal reduce_long(Body *B, OpId op, KVal v, int axis, bool keep)
 KVal kb_no_extreme(Body *B, const char *what, KVal v, int axis)
 {
     const char *dim = v.tag[axis].dim ? v.tag[axis].dim->text : NULL;
-    const char *dtype = dtype_info[type_of(v)->dtype].name;
+    const char *dtype = dtype_info[kb_type(v)->dtype].name;
 
     if (dim)
         return kb_fail(B, "%s() of %s along %s, which is 0 in this call: it has no value; call the kernel only where %s > 0", what, dtype, dim, dim);
@@ -64,17 +62,17 @@ static TileRef of_nothing(Body *B, OpId op, DType dt, KVal v, int axis)
         kb_no_extreme(B, op == OP_max ? "max" : "min", v, axis);
         return (TileRef){0};
     }
-    for (int i = 0; i < type_of(v)->rank; i++)
+    for (int i = 0; i < kb_type(v)->rank; i++)
         if (i != axis)
-            shape[rank++] = type_of(v)->extent[i];
+            shape[rank++] = kb_type(v)->extent[i];
     return kb_splat(B, kb_const(B, dt, y, isfinite(y) ? (int64_t)y : 0), rank, shape);
 }
 
 KVal kb_reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep)
 {
-    DType dt = (DType)type_of(v)->dtype, wide = op == OP_sum || op == OP_prod ? dtype_accum(dt) : dt;
-    int rank = type_of(v)->rank, n = 0;
-    int32_t extent = type_of(v)->extent[axis], shape[VIEW_RANK];
+    DType dt = (DType)kb_type(v)->dtype, wide = op == OP_sum || op == OP_prod ? dtype_accum(dt) : dt;
+    int rank = kb_type(v)->rank, n = 0;
+    int32_t extent = kb_type(v)->extent[axis], shape[VIEW_RANK];
     TAttr a = tattr_none;
     AxisTag tag[VIEW_RANK] = {{0}};
     TileRef x;
@@ -91,7 +89,7 @@ KVal kb_reduce_axis(Body *B, OpId op, KVal v, int axis, bool keep)
     for (int i = 0; i < rank; i++)
         if (i != axis || keep) {
             tag[n] = i == axis ? (AxisTag){0} : v.tag[i];
-            shape[n++] = i == axis ? 1 : type_of(v)->extent[i];
+            shape[n++] = i == axis ? 1 : kb_type(v)->extent[i];
         }
     return x.node ? kb_block(B, keep ? kb_reshape(B, x, n, shape) : x, tag) : KBAD;
 }
@@ -105,9 +103,9 @@ static bool reduced_axis(Body *B, KVal v, KVal at, Reduction *out)
 
     if (!kb_static_int(B, at, "an axis", &x))
         return false;
-    x += x < 0 ? type_of(v)->rank : 0;
-    if (x < 0 || x >= type_of(v)->rank)
-        return kb_fail(B, "there is no axis %lld of %d", (long long)x, type_of(v)->rank), false;
+    x += x < 0 ? kb_type(v)->rank : 0;
+    if (x < 0 || x >= kb_type(v)->rank)
+        return kb_fail(B, "there is no axis %lld of %d", (long long)x, kb_type(v)->rank), false;
     out->axes |= 1u << x;
     return true;
 }
@@ -137,14 +135,14 @@ static bool reduction_args(Body *B, KVal v, const KVal *arg, const Sym *names, i
         }
     }
     if (!out->axes)
-        out->axes = (1u << type_of(v)->rank) - 1;
+        out->axes = (1u << kb_type(v)->rank) - 1;
     return true;
 }
 
 /* Over these axes, from the last on. */
 static KVal reduce_axes(Body *B, OpId op, KVal v, uint32_t axes, bool keep)
 {
-    for (int i = type_of(v)->rank; i-- > 0 && v.kind == K_BLOCK;)
+    for (int i = kb_type(v)->rank; i-- > 0 && v.kind == K_BLOCK;)
         if (axes >> i & 1)
             v = kb_reduce_axis(B, op, v, i, keep);
     return v;
@@ -154,8 +152,8 @@ static int64_t reduced_count(KVal v, uint32_t axes)
 {
     int64_t count = 1;
 
-    for (int i = 0; i < type_of(v)->rank; i++)
-        count *= !(axes >> i & 1) ? 1 : v.tag[i].none ? 0 : type_of(v)->extent[i];
+    for (int i = 0; i < kb_type(v)->rank; i++)
+        count *= !(axes >> i & 1) ? 1 : v.tag[i].none ? 0 : kb_type(v)->extent[i];
     return count;
 }
 
@@ -167,7 +165,7 @@ static KVal reduction(Body *B, KVal v, OpId op, bool mean, const KVal *arg, cons
     if (!reduction_args(B, v, arg, names, n, &r))
         return KBAD;
     if (op == OP_any || op == OP_all) {
-        TileRef f = type_of(v)->dtype == DT_bool ? v.ref : kb_map(B, OP_ne, (TileRef[]){v.ref, kb_const(B, (DType)type_of(v)->dtype, 0, 0)}, 2);
+        TileRef f = kb_type(v)->dtype == DT_bool ? v.ref : kb_map(B, OP_ne, (TileRef[]){v.ref, kb_const(B, (DType)kb_type(v)->dtype, 0, 0)}, 2);
         v = kb_block(B, f, v.tag);
         if (kb_bad(v))
             return v;

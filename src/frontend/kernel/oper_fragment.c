@@ -9,8 +9,6 @@
 
 #include <stdio.h>
 
-static const TileType *type_of(KVal v) { return tile_type(v.ref); }
-
 static int copies(const Body *B) { return *B->fragments_apart ? B->spec->lanes / WARP : 1; }
 
 static Sym fragment_name(const Body *B, KVal f)
@@ -139,7 +137,7 @@ static bool fragment_place(KArgs *a, KVal f, KVal where_, int stride_at, KPlace 
     if (lin_known(a->B, &stride, &s) && lin_known(a->B, &width, &w) && s != w)
         return kb_fail(a->B, "%s(): rows of the memory are %lld elements apart, not %lld", a->name, (long long)w, (long long)s), false;
     for (int i = 0; i < 2; i++)
-        out->axis[kplace_axis(out, i)].extent = lin_number(type_of(held)->extent[i]);
+        out->axis[kplace_axis(out, i)].extent = lin_number(kb_type(held)->extent[i]);
     return of_warp(a->B, out);
 }
 
@@ -151,7 +149,7 @@ static bool load_fragment(KArgs *a)
     if (!fragment_place(a, a->at[0], a->at[1], 2, &p))
         return false;
     v = kplace_load(a->B, &p);
-    v = kb_bad(v) ? v : kb_cast(a->B, v, (DType)type_of(fragment_value(a->B, a->at[0]))->dtype);
+    v = kb_bad(v) ? v : kb_cast(a->B, v, (DType)kb_type(fragment_value(a->B, a->at[0]))->dtype);
     if (!kb_bad(v))
         fragment_set(a->B, a->at[0], v);
     return !kb_bad(v);
@@ -183,7 +181,7 @@ static bool multiply_fragments(KArgs *a)
     a->at[1] = a->at[2];
     a->at[2] = a->at[3];
     y = oper_dot(a);
-    y = kb_bad(y) ? y : kb_cast(a->B, y, (DType)type_of(fragment_value(a->B, d))->dtype);
+    y = kb_bad(y) ? y : kb_cast(a->B, y, (DType)kb_type(fragment_value(a->B, d))->dtype);
     if (!kb_bad(y))
         fragment_set(a->B, d, y);
     return !kb_bad(y);

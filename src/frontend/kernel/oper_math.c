@@ -7,7 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-static const TileType *type_of(KVal v) { return tile_type(v.ref); }
 static TileRef f32_const(Body *B, double f) { return kb_const(B, DT_f32, f, 0); }
 
 TileRef kb_iota(Body *B, const Lin *first, int rank, const int32_t *shape, int axis)
@@ -31,7 +30,7 @@ static KVal block_arg(KArgs *a, int i, int rank)
 
     if (kb_bad(v))
         return v;
-    if (v.kind != K_BLOCK || (rank && type_of(v)->rank != rank))
+    if (v.kind != K_BLOCK || (rank && kb_type(v)->rank != rank))
         return kb_fail(a->B, rank ? "%s() takes block values of %d axes" : "%s() takes block values", a->name, rank);
     return v;
 }
@@ -64,16 +63,16 @@ static KVal product(KArgs *a, KVal x, KVal y, KVal acc, DType dt)
 
     if (kb_bad(x) || kb_bad(y))
         return KBAD;
-    if (type_of(x)->extent[1] != type_of(y)->extent[0] || x.tag[1].none != y.tag[0].none)
-        return kb_fail(B, "E0607: %s: inner extents of [%d, %d] and [%d, %d] differ", a->name, type_of(x)->extent[0], type_of(x)->extent[1],
-                      type_of(y)->extent[0], type_of(y)->extent[1]);
-    shape[0] = type_of(x)->extent[0];
-    shape[1] = type_of(y)->extent[1];
+    if (kb_type(x)->extent[1] != kb_type(y)->extent[0] || x.tag[1].none != y.tag[0].none)
+        return kb_fail(B, "E0607: %s: inner extents of [%d, %d] and [%d, %d] differ", a->name, kb_type(x)->extent[0], kb_type(x)->extent[1],
+                      kb_type(y)->extent[0], kb_type(y)->extent[1]);
+    shape[0] = kb_type(x)->extent[0];
+    shape[1] = kb_type(y)->extent[1];
     acc = acc.kind == K_UNSET ? acc : kb_value(B, acc);
     if (kb_bad(acc))
         return acc;
     if (acc.kind == K_BLOCK)
-        dt = (DType)type_of(acc)->dtype;
+        dt = (DType)kb_type(acc)->dtype;
     in[0] = factor(B, x.ref, dt);
     in[1] = factor(B, y.ref, dt);
     in[2] = acc.kind == K_UNSET ? kb_const(B, dt, 0, 0) : kb_ref(B, acc, dt);
@@ -83,7 +82,7 @@ static KVal product(KArgs *a, KVal x, KVal y, KVal acc, DType dt)
     tag[1] = y.tag[1];
     if (x.tag[1].none)
         return kb_block(B, tile_type(in[2])->rank == 2 ? in[2] : kb_splat(B, in[2], 2, shape), tag);
-    in[3] = kb_index(B, type_of(x)->extent[1]);
+    in[3] = kb_index(B, kb_type(x)->extent[1]);
     at.fast = B->spec->fast && dt == DT_f32;
     return kb_block(B, kb_emit(B, TOP_dot, &at, in, 4), tag);
 }
@@ -94,7 +93,7 @@ KVal oper_dot(KArgs *a)
 
     if (kb_bad(x) || kb_bad(y))
         return KBAD;
-    return product(a, x, y, kb_given(a, 2) ? a->at[2] : KUNSET, product_dtype((DType)type_of(x)->dtype, (DType)type_of(y)->dtype));
+    return product(a, x, y, kb_given(a, 2) ? a->at[2] : KUNSET, product_dtype((DType)kb_type(x)->dtype, (DType)kb_type(y)->dtype));
 }
 
 static KVal op_mma_mixed(KArgs *a)
@@ -131,7 +130,7 @@ static KVal op_broadcast(KArgs *a)
 
     if (kb_bad(v) || !kb_shape_arg(a, 1, &rank, shape))
         return KBAD;
-    x = kb_ref(a->B, v, v.kind == K_STATIC || v.kind == K_INT ? DT_f32 : (DType)type_of(v)->dtype);
+    x = kb_ref(a->B, v, v.kind == K_STATIC || v.kind == K_INT ? DT_f32 : (DType)kb_type(v)->dtype);
     if (x.node && tile_type(x)->rank && tile_type(x)->rank < rank) {
         int32_t full[VIEW_RANK];
         for (int i = 0; i < rank; i++)
@@ -183,15 +182,15 @@ static TileRef numbers_along(Body *B, KVal v, KVal s, int axis)
     int32_t shape[2] = {1, 1};
     Lin first;
 
-    shape[axis] = type_of(s)->extent[axis];
-    if (v.kind == K_BLOCK && type_of(v)->rank == 1)
+    shape[axis] = kb_type(s)->extent[axis];
+    if (v.kind == K_BLOCK && kb_type(v)->rank == 1)
         return kb_reshape(B, kb_convert(B, v.ref, DT_int64), 2, shape);
     if (v.kind == K_BLOCK)
         return kb_convert(B, v.ref, DT_int64);
     return kb_to_lin(B, v, &first) ? kb_iota(B, &first, 2, shape, axis) : (TileRef){0};
 }
 
-static TileRef minus_infinity(Body *B, KVal s) { return kb_const(B, (DType)type_of(s)->dtype, -INFINITY, 0); }
+static TileRef minus_infinity(Body *B, KVal s) { return kb_const(B, (DType)kb_type(s)->dtype, -INFINITY, 0); }
 
 static KVal op_mask_causal(KArgs *a)
 {
@@ -213,7 +212,7 @@ static KVal op_mask_causal(KArgs *a)
 static TileRef columns_that_are(Body *B, KVal s)
 {
     const AxisTag *t = &s.tag[1];
-    int32_t shape[2] = {1, type_of(s)->extent[1]};
+    int32_t shape[2] = {1, kb_type(s)->extent[1]};
     int64_t start, size;
     TAttr a = tattr_none;
     TileRef limit;
@@ -262,7 +261,7 @@ static KVal op_softmax_online(KArgs *a)
 
     if (kb_bad(s))
         return s;
-    s = kb_cast(B, s, type_of(s)->dtype == DT_f64 ? DT_f64 : DT_f32);
+    s = kb_cast(B, s, kb_type(s)->dtype == DT_f64 ? DT_f64 : DT_f32);
     s = kb_bad(s) ? s : kb_block(B, columns_that_are(B, s), s.tag);
     if (kb_bad(s))
         return s;
@@ -288,7 +287,7 @@ static KVal op_softmax_accumulate(KArgs *a)
 
     if (B->failed)
         return KBAD;
-    dt = (DType)type_of(acc)->dtype;
+    dt = (DType)kb_type(acc)->dtype;
     pv = product(a, p, v, KUNSET, dt);
     if (kb_bad(pv))
         return pv;
@@ -327,13 +326,13 @@ static TileRef noise(Body *B, KVal v, KVal seed)
 {
     int32_t shape[VIEW_RANK];
     Lin zero = lin_number(0);
-    int rank = type_of(v)->rank;
+    int rank = kb_type(v)->rank;
     TileRef x = lin_u32(B, seed);
 
     x = scatter(B, map2(B, OP_add, x, u32(B, 0x9e3779b9u * (uint32_t)++B->draws)));
     x = scatter(B, map2(B, OP_bitxor, x, lin_u32(B, kb_group_id(B))));
     for (int i = 0; i < rank; i++)
-        shape[i] = type_of(v)->extent[i];
+        shape[i] = kb_type(v)->extent[i];
     for (int i = 0; i < rank; i++)
         x = scatter(B, map2(B, OP_bitxor, x, kb_convert(B, kb_iota(B, &zero, rank, shape, i), DT_uint32)));
     return x;
@@ -348,7 +347,7 @@ static KVal op_dropout(KArgs *a)
 
     if (kb_bad(v))
         return v;
-    dt = dtype_is_float((DType)type_of(v)->dtype) ? (DType)type_of(v)->dtype : DT_f32;
+    dt = dtype_is_float((DType)kb_type(v)->dtype) ? (DType)kb_type(v)->dtype : DT_f32;
     x = noise(B, v, seed);
     u = kb_convert(B, map2(B, OP_shr, x, u32(B, 8)), DT_f32);
     u = map2(B, OP_mul, u, f32_const(B, 0x1p-24));

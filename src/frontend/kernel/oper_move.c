@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-static const TileType *type_of(KVal v) { return tile_type(v.ref); }
-
 /* ------------------------------------------------------------- moving */
 
 static KVal permute(Body *B, KVal v, const int8_t *axes)
@@ -18,7 +16,7 @@ static KVal permute(Body *B, KVal v, const int8_t *axes)
     TAttr a = tattr_none;
     AxisTag tag[VIEW_RANK] = {{0}};
 
-    a.rank = (int8_t)type_of(v)->rank;
+    a.rank = (int8_t)kb_type(v)->rank;
     for (int i = 0; i < a.rank; i++) {
         a.axes[i] = axes[i];
         tag[i] = v.tag[axes[i]];
@@ -39,7 +37,7 @@ static KVal swapped(Body *B, KVal v, int x, int y)
 static int axes_of(Body *B, KVal v, const KVal *arg, int n, int8_t *out)
 {
     KVal *item;
-    int rank = type_of(v)->rank;
+    int rank = kb_type(v)->rank;
     int64_t x;
 
     if (n == 1 && (n = kb_sequence(B, arg[0], &item)) >= 0)
@@ -58,7 +56,7 @@ static int axes_of(Body *B, KVal v, const KVal *arg, int n, int8_t *out)
 KVal kb_transpose(Body *B, KVal v, const KVal *arg, int n)
 {
     int8_t axes[VIEW_RANK];
-    int rank = type_of(v)->rank, seen = 0;
+    int rank = kb_type(v)->rank, seen = 0;
 
     if (rank < 2)
         return v;
@@ -77,7 +75,7 @@ KVal kb_transpose(Body *B, KVal v, const KVal *arg, int n)
 static KVal reversed(Body *B, KVal v)
 {
     int8_t axes[VIEW_RANK];
-    int rank = type_of(v)->rank;
+    int rank = kb_type(v)->rank;
 
     for (int i = 0; i < rank && i < VIEW_RANK; i++)
         axes[i] = (int8_t)(rank - 1 - i);
@@ -96,8 +94,8 @@ static KVal reshaped(Body *B, KVal v, const KVal *arg, int n)
     n = n < 0 ? 1 : n;
     if (n > VIEW_RANK)
         return kb_fail(B, "a block value has at most %d axes", VIEW_RANK);
-    for (int i = 0; i < type_of(v)->rank; i++)
-        left *= type_of(v)->extent[i];
+    for (int i = 0; i < kb_type(v)->rank; i++)
+        left *= kb_type(v)->extent[i];
     for (int i = 0; i < n; i++) {
         if (!kb_static_int(B, arg[i], "an extent", &x))
             return KBAD;
@@ -139,7 +137,7 @@ static bool along(Body *B, KVal *v, const KVal *arg, const Sym *names, int n, in
             given = true;
         }
     }
-    if (!given && type_of(*v)->rank != 1)
+    if (!given && kb_type(*v)->rank != 1)
         *v = reshaped(B, *v, (KVal[]){kb_number(-1)}, 1);
     return !kb_bad(*v);
 }
@@ -147,7 +145,7 @@ static bool along(Body *B, KVal *v, const KVal *arg, const Sym *names, int n, in
 /* The first place of the largest or smallest element, or of the first NaN, in int32 as tensors give it. */
 static KVal place_of_extreme(Body *B, KVal v, OpId op, int axis, bool keep)
 {
-    int rank = type_of(v)->rank;
+    int rank = kb_type(v)->rank;
     int32_t shape[VIEW_RANK] = VIEW_ONES;
     Lin zero = lin_number(0);
     KVal top, hit, odd, at;
@@ -155,7 +153,7 @@ static KVal place_of_extreme(Body *B, KVal v, OpId op, int axis, bool keep)
     if (v.tag[axis].none)
         return kb_no_extreme(B, op == OP_max ? "argmax" : "argmin", v, axis);
     top = kb_reduce_axis(B, op, v, axis, true);
-    shape[axis] = type_of(v)->extent[axis];
+    shape[axis] = kb_type(v)->extent[axis];
     hit = kb_bad(top) ? top : kb_compare(B, AOP_EQ, v, top);
     odd = kb_bad(top) ? top : kb_compare(B, AOP_NE, v, v);
     if (B->failed)
@@ -169,7 +167,7 @@ static KVal place_of_extreme(Body *B, KVal v, OpId op, int axis, bool keep)
 
 static KVal running(Body *B, KVal v, int axis, OpId op)
 {
-    const TileType *t = type_of(v);
+    const TileType *t = kb_type(v);
     int rank = t->rank;
     int64_t n = t->extent[axis], all = n;
     int32_t shape[VIEW_RANK], row[VIEW_RANK] = VIEW_ONES, column[VIEW_RANK] = VIEW_ONES;
@@ -184,7 +182,7 @@ static KVal running(Body *B, KVal v, int axis, OpId op)
     v = swapped(B, v, axis, rank - 1);
     if (kb_bad(v))
         return v;
-    memcpy(shape, type_of(v)->extent, sizeof shape);
+    memcpy(shape, kb_type(v)->extent, sizeof shape);
     shape[rank] = shape[rank - 1];
     shape[rank - 1] = 1;
     row[rank - 1] = column[rank] = (int32_t)n;
@@ -206,7 +204,7 @@ static KVal stretched(Body *B, KVal v, const KVal *arg, int n, bool more)
 {
     int32_t shape[VIEW_RANK + 1];
     AxisTag tag[VIEW_RANK] = {{0}};
-    int rank = type_of(v)->rank, out = 0;
+    int rank = kb_type(v)->rank, out = 0;
     int64_t at = INT64_MIN;
 
     if (n > 1 || (more && n != 1) || (n && !kb_static_int(B, arg[0], "an axis", &at)))
@@ -218,11 +216,11 @@ static KVal stretched(Body *B, KVal v, const KVal *arg, int n, bool more)
         return kb_fail(B, "a block value has at most %d axes", VIEW_RANK);
     for (int i = 0; i < rank + more; i++) {
         int from = more && i > at ? i - 1 : i;
-        if (!more && type_of(v)->extent[i] == 1 && (!n || i == at))
+        if (!more && kb_type(v)->extent[i] == 1 && (!n || i == at))
             continue;
         if (!more || i != at)
             tag[out] = v.tag[from];
-        shape[out++] = more && i == at ? 1 : type_of(v)->extent[from];
+        shape[out++] = more && i == at ? 1 : kb_type(v)->extent[from];
     }
     return kb_block(B, kb_reshape(B, v.ref, out, shape), tag);
 }
@@ -231,7 +229,7 @@ static KVal flipped(Body *B, KVal v, const KVal *arg, int n)
 {
     KVal part[3] = {kb_static_item(VNONE), kb_static_item(VNONE), kb_number(-1)}, whole[3] = {part[0], part[0], part[0]}, index[VIEW_RANK];
     int8_t axes[VIEW_RANK];
-    int rank = type_of(v)->rank, count = n ? axes_of(B, v, arg, n, axes) : rank;
+    int rank = kb_type(v)->rank, count = n ? axes_of(B, v, arg, n, axes) : rank;
 
     for (int i = 0; i < rank; i++)
         index[i] = (KVal){.kind = K_TUPLE, .n = 3, .item = n ? whole : part, .name = sym("slice")};
@@ -245,14 +243,14 @@ static KVal triangle(Body *B, KVal v, const KVal *arg, int n, bool lower)
 {
     Lin zero = lin_number(0);
     int32_t shape[2][VIEW_RANK] = {VIEW_ONES, VIEW_ONES};
-    int rank = type_of(v)->rank;
+    int rank = kb_type(v)->rank;
     KVal at[2], k = n ? arg[0] : kb_number(0);
 
     if (rank < 2 || n > 1)
         return kb_fail(B, "this takes a block of rows and columns, and a diagonal");
     for (int c = 0; c < 2; c++) {
         int axis = rank - 2 + c;
-        shape[c][axis] = type_of(v)->extent[axis];
+        shape[c][axis] = kb_type(v)->extent[axis];
         at[c] = kb_block(B, kb_iota(B, &zero, rank, shape[c], axis), NULL);
     }
     at[0] = kb_binary(B, AOP_ADD, at[0], k);

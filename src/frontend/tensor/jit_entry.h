@@ -10,6 +10,9 @@
 #include "frontend/tensor/transform.h"
 #include "ir/schedule/replay.h"
 
+/* What Transform.opt holds of a staged function; unset: V_ERR or None. */
+enum { OPT_STATIC, OPT_MEMORY, OPT_EXPORT, OPT_MODE, OPT_BLOCK, OPT_CAPTURE };
+
 typedef struct Entry {
     Value skeleton;             /* (args, kwargs) with marks for tensors */
     Value result;
@@ -41,11 +44,14 @@ typedef struct Staged {
 
 /* The call as one tree: (args..., {name: value}). */
 Value jit_call_tree(Interp *I, const CallArgs *c);
-/* A graph for these arguments, which nobody keeps, with sizes as `declare` has them (jit_sizes.h); NULL: an exception is pending. */
+/* jit_make.c: a graph for these arguments, which nobody keeps, with sizes as `declare` has them (jit_sizes.h); NULL: an exception is pending. */
 Entry *jit_build(Interp *I, Transform *t, const CallArgs *c, const TensorVec *in, Value tree, const SizeDeclare *declare);
 /* What export() was told besides its function: (name, sizes, args), each None where nothing was said. V_ERR: v was not made by it. */
 Value export_options(Value v);
 void jit_entry_free(Entry *e);
+/* The name of a library function that the program did not stage itself (whole.c): tools that say what was staged leave it out. */
+extern const char jit_whole_name[];
+static inline bool jit_is_whole(const Transform *t) { return t->name == jit_whole_name; }
 /* Does a tensor have this type, sizes apart? The graph has conditions for them. */
 bool jit_same_kind(const TType *t, const Tensor *x);
 /* Do the sizes of these arguments meet the conditions of the graph? */
