@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { LANES_MOST = 32, PLACES_MOST = 16, LINES_MOST = 8, THREADS = 132 * 1024 };      /* threads: so many keep the chip busy */
+enum { PLACES_MOST = 16, LINES_MOST = 8, THREADS = 132 * 1024 };      /* threads: so many keep the chip busy */
 
 static int axis_of_image(int i) { return DEPTH + i; }
 static int64_t groups_of(const FarConv *v) { return v->a->m > 1 ? v->a->m : 1; }
@@ -26,6 +26,7 @@ static bool kind_of(const FarConv *v, bool by_kernel, DirectKind *k)
     k->sum = k->dt == DT_f64 ? DT_f64 : DT_f32;
     k->out = by_kernel ? k->sum : v->y->dtype;
     k->by_kernel = by_kernel;
+    k->beside = 1;
     k->deep = v->a->n == SPATIAL;
     k->grouped = v->a->m > 1;
     for (int i = 0; i < SPATIAL; i++) {
@@ -42,18 +43,20 @@ static bool kind_of(const FarConv *v, bool by_kernel, DirectKind *k)
     return k->taps[D_PLACE] <= DIRECT_TAPS && taps <= INT16_MAX;
 }
 
-/* Lanes along so many outputs: the fewest of which some have none; a warp's worth of neighbours is read and written best. */
+/* Lanes along so many outputs: as many of a group's as have some. What a warp has side by side, of at least 32, is read and written best. */
 static int lanes_for(int64_t outputs)
 {
-    enum { LESS = 10 };         /* hundredths that half as many cost */
-    int64_t least = 0;
-    int best = 1, cost = 100;
+    static const struct { int16_t lanes, worth; } ways[] = {{32, 100}, {64, 100}, {48, 98}, {80, 98}, {96, 98}, {112, 98}, {128, 98}, {24, 92},
+                                                            {16, 90}, {8, 80}, {4, 70}, {2, 60}, {1, 50}};
+    double most = 0;
+    int best = 1;
 
-    for (int lanes = LANES_MOST; lanes; lanes /= 2, cost += LESS) {
-        int64_t all = round_up(outputs, lanes) * cost;
-        if (least && all >= least)
+    for (int i = 0; i < (int)(sizeof ways / sizeof *ways); i++) {
+        int lanes = ways[i].lanes;
+        double used = (double)outputs / (double)round_up(outputs, lanes) * ways[i].worth;
+        if (used <= most)
             continue;
-        least = all;
+        most = used;
         best = lanes;
     }
     return best;
@@ -73,30 +76,73 @@ static double instructions(const DirectKind *k, int64_t steps, int64_t loads)
     return (double)steps * (k->sum == DT_f64 ? 2 : 1) + (double)loads * (load + (k->sum != k->dt)) + rest;
 }
 
+static const double MANY = 96;          /* registers, of which so many leave room for half as many lanes */
 static double at_once(double threads) { return threads < THREADS ? THREADS : threads; }
 
-/* Outputs and places of a lane, by what they take. false: windows are too far apart. */
+/* What one line takes of a lane that has so many at once, k->beside, of n offsets. */
+static double line_takes(const DirectKind *k, int n)
+{
+    int64_t taps = (int64_t)k->taps[D_LINE] * k->taps[D_PLACE], steps = taps * k->places * k->outputs, lines = 0;
+
+    if (k->beside == 1)
+        return k->taps[D_LINE] * instructions(k, steps / k->taps[D_LINE], n + k->outputs * k->taps[D_PLACE]);
+    for (int at = 0; at <= (k->taps[D_LINE] - 1) * k->each[D_LINE] + (k->beside - 1) * k->stride[D_LINE]; at++)
+        lines += direct_line_is_met(k, at);
+    return instructions(k, steps * k->beside, lines * n + taps * k->outputs) / k->beside;
+}
+
+/* Sums, elements of a line, and taps that are kept for another line. */
+static double registers(const DirectKind *k, int n)
+{
+    int kept = k->beside > 1 ? (k->beside - 1) * k->stride[D_LINE] / k->each[D_LINE] + 1 : 0;
+
+    return k->beside * k->outputs * k->places + n + kept * k->outputs * k->taps[D_PLACE];
+}
+
+/* May a lane have so many lines at once? All their steps are written out. */
+static bool may_be_beside(const DirectKind *k, int most, int64_t lines)
+{
+    enum { STEPS = 2048 };
+
+    return k->beside == 1 || (!k->broken && lines % k->beside == 0 && k->beside * k->outputs * k->places <= most &&
+                              k->taps[D_LINE] * k->taps[D_PLACE] <= DIRECT_TAPS &&
+                              k->taps[D_LINE] * k->taps[D_PLACE] * k->beside * k->outputs * k->places <= STEPS);
+}
+
+/* Lines one after the other, if there are enough without. */
+static int16_t lines_in_turn(const DirectKind *k, int64_t lines, double threads)
+{
+    int16_t n = LINES_MOST;
+
+    while (lines % (n * k->beside) || (n > 1 && threads / n < 2 * THREADS))
+        n--;
+    return n;
+}
+
+/* Outputs, places and lines of a lane, by what they take. false: windows are too far apart. */
 static bool choose_places(DirectKind *k, const Image *y, int64_t group)
 {
     int most = k->sum == DT_f64 || k->broken ? DIRECT_SUMS / 2 - 4 : DIRECT_SUMS - 8;
-    int64_t lines = y->extent[IMAGE] * y->extent[DEPTH] * y->extent[LINE];
+    int64_t rows = y->extent[IMAGE] * y->extent[DEPTH] * y->extent[LINE];
     int16_t offset[DIRECT_VALUES], met[DIRECT_VALUES * DIRECT_TAPS];
-    DirectKind best = *k;
+    DirectKind best = *k, way = *k;
     double least = 0;
 
-    for (int outputs = 4; outputs; outputs /= 2)
-        for (int places = 1; places <= PLACES_MOST && places * outputs <= most && may_have(k, outputs, y->extent[CHANNEL], group); places++) {
-            int n = direct_offsets(k, places, offset, met);
-            int64_t lanes = round_up(blocks(y->extent[CHANNEL], outputs), k->lanes);
-            double threads = (double)lines * (double)blocks(y->extent[PLACE], places) * (double)lanes;
-            double all = instructions(k, (int64_t)places * outputs * k->taps[D_PLACE], n + outputs * k->taps[D_PLACE]) * at_once(threads);
-            if (n > DIRECT_VALUES - 16 || (least > 0 && all >= least))
-                continue;
-            least = all;
-            best.outputs = (int16_t)outputs, best.places = (int16_t)places;
-            for (best.lines = LINES_MOST; y->extent[LINE] % best.lines || (best.lines > 1 && threads / best.lines < 2 * THREADS); best.lines--)
-                ;
-        }
+    for (way.outputs = OUTPUTS_MOST; way.outputs; way.outputs /= 2)
+        for (way.places = 1; way.places <= PLACES_MOST && way.places * way.outputs <= most; way.places++)
+            for (way.beside = 1; way.beside <= 4; way.beside *= 2) {
+                int n = direct_offsets(&way, way.places, offset, met);
+                double lanes = (double)round_up(blocks(y->extent[CHANNEL], way.outputs), way.lanes);
+                double threads = (double)rows / way.beside * (double)blocks(y->extent[PLACE], way.places) * lanes, all;
+                if (n > DIRECT_VALUES - 16 || !may_have(&way, way.outputs, y->extent[CHANNEL], group) || !may_be_beside(&way, most, y->extent[LINE]))
+                    continue;
+                all = line_takes(&way, n) * way.beside * at_once(threads) * (1 + registers(&way, n) / MANY);
+                if (least > 0 && all >= least)
+                    continue;
+                least = all;
+                way.lines = lines_in_turn(&way, y->extent[LINE], threads);
+                best = way;
+            }
     *k = best;
     k->whole = least > 0 && y->extent[PLACE] % k->places == 0;
     return least > 0;
@@ -119,7 +165,7 @@ static bool choose_taps(DirectKind *k, const Image *y, int64_t group, int64_t ch
                 double run = instructions(k, (int64_t)places * outputs * some * taps, places * outputs + some * n);
                 double step = ((double)(width / places) * run + (double)(width % places) * one) / (double)width + (places - 1) * one / CHUNK;
                 double threads = (double)(chunks * channels * blocks(lines, some) * round_up(blocks(y->extent[CHANNEL], outputs), k->lanes));
-                double all = step * at_once(threads);
+                double all = step * at_once(threads) * (1 + (outputs * (some * taps + places) + n) / MANY);
                 if (n > DIRECT_VALUES - 16 || outputs * places > DIRECT_SUMS || (least > 0 && all >= least))
                     continue;
                 least = all;
@@ -203,7 +249,7 @@ static int run_places(const FarConv *v, Image x, Image w, const Image *y)
             k.step[0] = (int32_t)x.step[PLACE], k.step[1] = (int32_t)y->step[PLACE], k.step[2] = (int32_t)w.step[PLACE];
             put_steps(&x, y, sizes);
             sizes[D_STRIPS] = blocks(y->extent[PLACE], k.places);
-            sizes[D_LINES] = y->extent[LINE] / k.lines;
+            sizes[D_LINES] = y->extent[LINE] / k.lines / k.beside;
             sizes[D_BLOCKS] = blocks(y->extent[CHANNEL], (int64_t)k.lanes * k.outputs);
             sizes[D_C] = inputs;
             sizes[D_GROUP] = group;
@@ -336,8 +382,8 @@ static Tensor *by_kernel(const FarConv *v, Tensor *x)
 }
 
 /*
- * Is it so that products take longer? Those of groups have to have windows laid out, for few steps each. Of one group that is worth it, but for the
- * first layers of nets, whose outputs meet few elements.
+ * Is it so that products take longer? Those of groups have to have windows laid out, for few steps each. Of one group that is worth it for results
+ * that meet many elements; but not for the derivative by the kernel, whose windows are large, nor for the first layers of nets.
  */
 static bool fits(const FarConv *v, bool by_kernel)
 {
@@ -348,7 +394,9 @@ static bool fits(const FarConv *v, bool by_kernel)
         taps *= by_kernel ? v->axis[i].out : v->axis[i].window;
     if (v->a->m > 1)
         return meets <= FEW;
-    return v->y->dtype == DT_f32 && !by_kernel && taps > 1 && taps * meets <= CHUNK && v->y->shape[1] >= SIDE && !product_slack(v->a);
+    if (v->y->dtype != DT_f32 || v->w->dtype != DT_f32 || taps == 1 || product_slack(v->a))
+        return false;
+    return by_kernel || (taps * meets <= CHUNK && v->y->shape[1] >= SIDE);
 }
 
 Tensor *far_direct(FarConv *v, const ConvSpread *d, Tensor *x)

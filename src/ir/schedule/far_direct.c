@@ -78,7 +78,7 @@ TileRef direct_zero(TileBuilder *b, const DirectKind *k)
 
 TileRef direct_lane(TileBuilder *b, const DirectKind *k, TileRef *row)
 {
-    TileRef lane = build_add(b, TOP_lane, NULL, NULL, 0), before = number_times(b, build_group(b, 0), DIRECT_LANES / k->lanes);
+    TileRef lane = build_add(b, TOP_lane, NULL, NULL, 0), before = number_times(b, build_group(b, 0), direct_lanes(k) / k->lanes);
 
     *row = direct_add(b, before, direct_over(b, lane, k->lanes));
     return direct_rest(b, lane, k->lanes);
@@ -137,6 +137,17 @@ bool direct_else(TileBuilder *b, DirectLoop *l, const TileRef *x, int n)
 }
 
 bool direct_end_if(TileBuilder *b, DirectLoop *l, TileRef *x, int n) { return direct_loop_end(b, l, x, n); }
+
+bool direct_line_is_met(const DirectKind *k, int at)
+{
+    bool met = false;
+
+    for (int r = 0; r < k->beside; r++) {
+        int from = at - r * k->stride[D_LINE];
+        met = met || (from >= 0 && from % k->each[D_LINE] == 0 && from / k->each[D_LINE] < k->taps[D_LINE]);
+    }
+    return met;
+}
 
 int direct_offsets(const DirectKind *k, int places, int16_t *offset, int16_t *at)
 {
@@ -226,7 +237,7 @@ static bool begin_strip(TileBuilder *b, const DirectKind *k, Strip *s, TileRef r
 {
     TileRef lines = direct_size(b, D_LINES), rest = row, image = build_group(b, 2), channel;
 
-    s->line = number_times(b, build_add2(b, TOP_imod, rest, lines), k->lines);
+    s->line = number_times(b, build_add2(b, TOP_imod, rest, lines), k->lines * k->beside);
     rest = build_add2(b, TOP_idiv, rest, lines);
     s->depth = k->deep ? build_add2(b, TOP_imod, rest, direct_size(b, D_D)) : build_number(b, 0);
     if (k->deep)
@@ -308,17 +319,26 @@ static void join(TileBuilder *b, const DirectKind *k, TileRef ends, TileRef *sum
     *sum = map(b, OP_where, (TileRef[]){ends, direct_zero(b, k), *sum}, 3);
 }
 
+/* A tap of a line of taps that begins at w, for an output. */
+static TileRef load_tap(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef w, int line, int tap, int output)
+{
+    int64_t at = (int64_t)line * k->tap_each[D_LINE] * k->window[D_PLACE] + k->tap[D_PLACE] + (int64_t)tap * k->tap_each[D_PLACE];
+
+    return direct_convert(b, k->sum, direct_load(b, s->view[1], w, at * k->step[2] + (int64_t)output * k->lanes));
+}
+
+/* It for all places of an output. */
+static void multiply(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef y, int tap, const TileRef *v, TileRef *sum)
+{
+    for (int j = 0; j < k->places; j++)
+        sum[j] = direct_fma(b, y, v[s->met[j * k->taps[D_PLACE] + tap]], sum[j]);
+}
+
 /* One tap of the line for all places and outputs. */
 static void add_tap(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef w, int tap, const TileRef *v, TileRef *sum)
 {
-    for (int u = 0; u < k->outputs; u++) {
-        TileRef y = direct_load(b, s->view[1], w, (int64_t)(k->tap[D_PLACE] + tap * k->tap_each[D_PLACE]) * k->step[2] + (int64_t)u * k->lanes);
-        y = direct_convert(b, k->sum, y);
-        for (int j = 0; j < k->places; j++) {
-            TileRef *to = &sum[u * k->places + j];
-            *to = direct_fma(b, y, v[s->met[j * k->taps[D_PLACE] + tap]], *to);
-        }
-    }
+    for (int u = 0; u < k->outputs; u++)
+        multiply(b, k, s, load_tap(b, k, s, w, 0, tap, u), tap, v, &sum[u * k->places]);
 }
 
 /* Where a chunk ends within the line of taps, whose first step has the number `step`: tap by tap. */
@@ -383,16 +403,62 @@ static bool add_lines(TileBuilder *b, const DirectKind *k, const Strip *s, TileR
     return lines == 1 || direct_loop_end(b, &l, sum, n);
 }
 
+/* A line of the image, `at` lines behind the first one that a lane meets, for all lines of the result that meet it. y: taps that are loaded. */
+static void add_met(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef w, int at, const TileRef *v, TileRef *y, TileRef *sum)
+{
+    for (int r = 0; r < k->beside; r++) {
+        int from = at - r * k->stride[D_LINE], line = from / k->each[D_LINE];
+        if (from < 0 || from % k->each[D_LINE] || line >= k->taps[D_LINE])
+            continue;
+        for (int t = 0; t < k->taps[D_PLACE]; t++)
+            for (int u = 0; u < k->outputs; u++) {
+                TileRef *own = &y[(line * k->taps[D_PLACE] + t) * k->outputs + u];
+                if (!own->node)
+                    *own = load_tap(b, k, s, w, line, t, u);
+                multiply(b, k, s, *own, t, v, &sum[(r * k->outputs + u) * k->places]);
+            }
+    }
+}
+
+/* As add_lines, of several lines of the result at once: a line of the image is loaded once for all of them. */
+static bool add_beside(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef x, TileRef number, TileRef *sum)
+{
+    int n = k->beside * k->outputs * k->places, last = (k->taps[D_LINE] - 1) * k->each[D_LINE] + (k->beside - 1) * k->stride[D_LINE];
+    TileRef i = build_number(b, 0), depth, line, w, v[DIRECT_VALUES], y[DIRECT_TAPS * OUTPUTS_MOST] = {{NULL, 0}};
+    DirectLoop l;
+
+    if (k->taps[D_DEPTH] > 1)
+        i = direct_loop(b, &l, i, build_number(b, k->taps[D_DEPTH]), 1, sum, n);
+    if (!i.node)
+        return false;
+    w = direct_plus(b, number_times(b, i, k->tap_each[D_DEPTH]), k->tap[D_DEPTH]);
+    w = direct_add(b, w, number_times(b, number, k->window[D_DEPTH]));
+    w = direct_plus(b, number_times(b, w, k->window[D_LINE]), k->tap[D_LINE]);
+    w = direct_add(b, s->w, number_times(b, w, (int64_t)k->window[D_PLACE] * k->step[2]));
+    depth = direct_plus(b, number_times(b, i, k->each[D_DEPTH]), k->start[D_DEPTH]);
+    depth = direct_add(b, depth, number_times(b, s->depth, k->stride[D_DEPTH]));
+    line = direct_plus(b, number_times(b, s->line, k->stride[D_LINE]), k->start[D_LINE]);
+    for (int at = 0; at <= last; at++) {
+        if (!direct_line_is_met(k, at))
+            continue;
+        if (!load_line(b, k, s, x, depth, direct_plus(b, line, at), v))
+            return false;
+        add_met(b, k, s, w, at, v, y, sum);
+    }
+    return k->taps[D_DEPTH] == 1 || direct_loop_end(b, &l, sum, n);
+}
+
 static bool add_channels(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef *sum)
 {
-    int n = k->outputs * k->places * (k->broken ? 2 : 1);
-    TileRef zero = build_number(b, 0), i;
+    bool (*add)(TileBuilder *, const DirectKind *, const Strip *, TileRef, TileRef, TileRef *) = k->beside > 1 ? add_beside : add_lines;
+    int n = k->beside * k->outputs * k->places * (k->broken ? 2 : 1);
+    TileRef i = build_number(b, 0);
     DirectLoop l;
 
     if (!k->inputs)
-        return add_lines(b, k, s, s->x, zero, sum);
-    i = direct_loop(b, &l, zero, direct_size(b, D_C), 1, sum, n);
-    return i.node && add_lines(b, k, s, direct_add(b, s->x, direct_times(b, i, direct_size(b, D_XC))), i, sum) && direct_loop_end(b, &l, sum, n);
+        return add(b, k, s, s->x, i, sum);
+    i = direct_loop(b, &l, i, direct_size(b, D_C), 1, sum, n);
+    return i.node && add(b, k, s, direct_add(b, s->x, direct_times(b, i, direct_size(b, D_XC))), i, sum) && direct_loop_end(b, &l, sum, n);
 }
 
 /* What is left of the last chunk joins the others, if there are any steps in it. */
@@ -427,7 +493,7 @@ static bool store_sums(TileBuilder *b, const DirectKind *k, const Strip *s, Tile
 
 static bool add_line(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef line)
 {
-    int n = k->outputs * k->places * (k->broken ? 2 : 1);
+    int each = k->outputs * k->places, n = each * k->beside * (k->broken ? 2 : 1);
     TileRef sum[2 * DIRECT_SUMS];
     Strip own = *s;
 
@@ -438,7 +504,10 @@ static bool add_line(TileBuilder *b, const DirectKind *k, const Strip *s, TileRe
         return false;
     if (k->broken)
         join_last(b, k, sum);
-    return store_sums(b, k, &own, line, sum);
+    for (int r = 0; r < k->beside; r++)
+        if (!store_sums(b, k, &own, direct_plus(b, line, r), &sum[r * each]))
+            return false;
+    return true;
 }
 
 /* The lines of a lane, one after the other: where it is has to be found out once. */
@@ -450,7 +519,7 @@ static bool add_lines_of(TileBuilder *b, const DirectKind *k, const Strip *s)
     if (k->lines == 1)
         return add_line(b, k, s, s->line);
     i = direct_loop(b, &l, zero, build_number(b, k->lines), 1, NULL, 0);
-    return i.node && add_line(b, k, s, direct_add(b, s->line, i)) && direct_loop_end(b, &l, NULL, 0);
+    return i.node && add_line(b, k, s, direct_add(b, s->line, number_times(b, i, k->beside))) && direct_loop_end(b, &l, NULL, 0);
 }
 
 static bool build_places(TileBuilder *b, const DirectKind *k)
@@ -485,9 +554,9 @@ static bool build(TileBuilder *b, const void *what)
 
     for (int i = 0; i < D_SIZES; i++)
         size[i] = tile_size(b->k, sym(size_names[i]));
-    b->k->lanes = DIRECT_LANES;
+    b->k->lanes = direct_lanes(k);
     rows = k->by_kernel ? size[D_CHUNKS] : dim_mul(dim_mul(size[D_LINES], size[D_STRIPS]), size[D_D]);
-    vec_push(&b->k->grid, dim_cdiv(rows, DIRECT_LANES / k->lanes));
+    vec_push(&b->k->grid, dim_cdiv(rows, direct_lanes(k) / k->lanes));
     vec_push(&b->k->grid, size[D_BLOCKS]);
     vec_push(&b->k->grid, k->by_kernel ? size[D_C] : size[D_N]);
     return k->by_kernel ? direct_build_kernel(b, k) : build_places(b, k);

@@ -7,7 +7,7 @@
 
 #include "ir/schedule/far_images.h"
 
-enum { DIRECT_LANES = 256, CHUNK = 256 };       /* of a group; steps that are added up before they join others */
+enum { CHUNK = 256 };           /* steps that are added up before they join others */
 enum { D_DEPTH, D_LINE, D_PLACE };              /* axes, as SPATIAL has them */
 
 /* What a kernel is for. Numbers of taps are those that meet elements, of which the first is tap, then every tap_each'th, of `window` in all. */
@@ -17,10 +17,21 @@ typedef struct DirectKind {
     bool grouped, inputs;       /* do outputs meet a part of the channels; several of them? */
     bool whole, broken;         /* are lines whole numbers of strips; have sums more than one chunk of steps? */
     int16_t lanes, outputs, places;             /* lanes along outputs; outputs of a lane, `lanes` apart; places of a strip of it */
-    int16_t lines;              /* that a lane has, one after the other, of which there are whole numbers; by the kernel: of taps, all at once */
+    int16_t beside;             /* lines that a lane has at once */
+    int16_t lines;              /* so often, one after the other, of which there are whole numbers; by the kernel: of taps, all at once */
     int16_t taps[SPATIAL], start[SPATIAL], each[SPATIAL], stride[SPATIAL], tap[SPATIAL], tap_each[SPATIAL], window[SPATIAL];
     int32_t step[3];            /* elements between places of a line: of the image, of the result or the cotangent; from tap to tap of the kernel */
 } DirectKind;
+
+/* Lanes of a group: whole warps, and whole runs of outputs. */
+static inline int direct_lanes(const DirectKind *k)
+{
+    int all = 256;
+
+    while (all % k->lanes)
+        all -= 32;
+    return all;
+}
 
 /*
  * Sizes of a launch: images; depths, lines, places, runs of lines and strips of the result (or cotangent), its outputs, and blocks of them; channels
@@ -64,8 +75,10 @@ bool direct_else(TileBuilder *b, DirectLoop *l, const TileRef *x, int n);
 bool direct_end_if(TileBuilder *b, DirectLoop *l, TileRef *x, int n);
 
 /* Places of a line that `places` windows meet, as offsets in increasing order; at[place * taps + tap]: which one. Returns how many. */
-enum { DIRECT_VALUES = 64, DIRECT_SUMS = 64, DIRECT_TAPS = 64 };
+enum { DIRECT_VALUES = 64, DIRECT_SUMS = 64, DIRECT_TAPS = 64, OUTPUTS_MOST = 4 };
 int direct_offsets(const DirectKind *k, int places, int16_t *offset, int16_t *at);
+/* That line of the image, counted from the first one, by one of those that a lane has at once? */
+bool direct_line_is_met(const DirectKind *k, int at);
 
 bool direct_build_kernel(TileBuilder *b, const DirectKind *k);         /* far_direct_kernel.c */
 

@@ -13,13 +13,20 @@
 
 #include <string.h>
 
-enum { AT_ONCE = 32 };          /* parts that are loaded before the first of them is added: a sum waits for memory once for all of these */
+enum {
+    AT_ONCE = 64,               /* parts that are loaded before the first of them is added: a sum waits for memory once for all of these */
+    LANES = 64,                 /* of a group: few, so that there are many */
+};
 
 static const char join_text[] =
     "tessera.tile v1\n"
-    "kernel @product_join(%%t: view %s[?, 1], %%y: view %s[1]) sizes(s, n) grid(cdiv(n, 256)) lanes=256 {\n"
+    "kernel @product_join(%%t: view %s[?, 1], %%y: view %s[1]) sizes(s, n) grid(cdiv(n, %d)) lanes=%d {\n"
     "  %%n: index = size {name=\"n\"}\n"
-    FAR_LANE
+    "  %%block: index = index {i=%d}\n"
+    "  %%g: index = group {axis=0}\n"
+    "  %%g0: index = imul %%g, %%block\n"
+    "  %%lane: index = lane\n"
+    "  %%q: index = iadd %%g0, %%lane\n"
     "  %%here: bool[] = ilt %%q, %%n\n"
     "  if %%here {\n"
     "    %%s: index = size {name=\"s\"}\n"
@@ -45,7 +52,7 @@ static FarKernel *join_kernel(const char *from, const char *to)
     key = far_key(&what, sizeof what);
     if ((f = far_known(key)))
         return f;
-    sb_printf(&b, join_text, from, to, AT_ONCE, from, from);
+    sb_printf(&b, join_text, from, to, LANES, LANES, LANES, AT_ONCE, from, from);
     for (int i = 0; i < AT_ONCE; i++)
         sb_printf(&b, "      %%n%d: index = index {i=%d}\n      %%k%d: index = iadd %%k, %%n%d\n"
                       "      %%x%d: %s[] = load %%t[%%k%d, %%q] {shape=(1, 1) drop=3 within=1}\n", i, i, i, i, i, from, i);
