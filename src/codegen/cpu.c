@@ -560,6 +560,8 @@ static bool covered(CpuCode *e, const TileBlock *b)
                 return cpu_refuse(e, "%s of lanes", dtype_info[n->type[i].dtype].name);
         if (n->op == TOP_over_ranks)
             return cpu_refuse(e, "sums over ranks, which wait for one another");
+        if (n->op == TOP_say)
+            return cpu_refuse(e, "what is printed, which the interpreter says");
         if (n->op == TOP_reduce && tile_type(n->in[0])->extent[n->attr->axis] > TILE_REDUCE_MAX &&
             !(e->gpu && (e->gpu->whole.chunk || n->attr->fast)))
             return cpu_refuse(e, "%d elements of an axis summed at once", tile_type(n->in[0])->extent[n->attr->axis]);

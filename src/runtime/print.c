@@ -84,7 +84,7 @@ static void put_complex(DType part, double re, double im, StrBuf *out)
     sb_putc(out, 'j');
 }
 
-static void put_element(const Tensor *t, int64_t at, StrBuf *out)
+void tensor_print_element(const Tensor *t, int64_t at, StrBuf *out)
 {
     DType dt = (DType)t->dtype;
     double re, im;
@@ -132,7 +132,7 @@ static void put_axis(Printer *p, int axis, int64_t at)
     bool last = axis == t->rank - 1;
 
     if (axis == t->rank) {
-        put_element(t, at, p->out);
+        tensor_print_element(t, at, p->out);
         return;
     }
     sb_putc(p->out, '[');

@@ -113,6 +113,7 @@ void tensor_assign(Tensor *dst, const Tensor *src);
 
 /* "Tensor([[1.0, 2.0]], shape=(1, 2), dtype=f32)" as language.md fixes; `str` form of a 0-d likewise. */
 void tensor_print(const Tensor *t, StrBuf *out);
+void tensor_print_element(const Tensor *t, int64_t at, StrBuf *out);     /* the element with that number, as it prints among others */
 void elem_print(DType dt, double v, StrBuf *out);       /* fewest digits that read back the same in dt */
 
 /* npy. On failure a one-line reason in err (no path in it). */

@@ -331,6 +331,7 @@ int kb_indices(Body *B, Ast *index, KVal *out);          /* what stands in [ ], 
 KVal kb_name(Body *B, const AstName *n);
 KVal kb_static_item(Value v);                           /* borrowed: it lives as long as the kernel is made */
 KVal kb_call(Body *B, AstCall *c);                      /* calls.c */
+KVal kb_print(Body *B, const AstCall *c);               /* said.c */
 KVal *kb_var(Body *B, Sym name);                         /* NULL: no such variable */
 void kb_set(Body *B, Sym name, KVal v);
 int kb_sequence(Body *B, KVal v, KVal **items);          /* of what is known to have them; -1: it is none */

@@ -425,6 +425,13 @@ static void tuples_known(Body *B, KVal *arg, int n)
     }
 }
 
+static bool is_print(KVal f)
+{
+    const NativeDef *d = f.kind == K_STATIC && f.v.tag == V_NATIVE ? ((NativeObj *)f.v.o)->def : NULL;
+
+    return d && !*d->owner && !strcmp(d->name, "print");
+}
+
 KVal kb_call(Body *B, AstCall *c)
 {
     const KernelOp *op = operation(B, c);
@@ -437,6 +444,8 @@ KVal kb_call(Body *B, AstCall *c)
     if (op)
         return kb_operation(B, op, c);
     f = kb_expr(B, c->func);
+    if (is_print(f))
+        return kb_print(B, c);
     n = kb_bad(f) ? -1 : call_args(B, c, arg, names);
     if (n < 0)
         return KBAD;

@@ -345,7 +345,8 @@ static bool execute(Launch *L, Version *v, Run *r)
     if (!L->spec.debug && !guarded)
         done = launched_run(&v->code, v->k, size, r->arg, &err);
     tile_ranks = meet_ranks;
-    tile_ranks_state = L->I;
+    tile_said = kernel_said;
+    tile_host = L->I;
     if (!done)
         done = tile_run(v->k, size, r->arg,
                         (L->spec.debug ? TILE_CHECK_BUFFERS | TILE_CHECK_RACES : 0) | (guarded ? TILE_CHECK_NUMBERS : 0), &err) ? 1 : -1;

@@ -76,6 +76,9 @@ typedef struct Launch {
     Vec(Value) held;
 } Launch;
 
+/* said.c: op `say`, for an interpreter of the language. */
+void kernel_said(void *I, const TileNode *n, const void *const *in);
+
 /* packed.c: lists, tuples and dicts with tensors. */
 typedef Value (*PackItem)(void *state, Value key, Value tensor);        /* a new reference; V_ERR: an exception is pending */
 bool pack_traced(Value v);              /* is v one with a tensor that is followed? */

@@ -207,13 +207,14 @@ static bool run_alone(Exec *e, const TileNode *n)
 }
 
 bool (*tile_ranks)(void *st, Sym axes, const TileType *t, const void *in, void *out);
-void *tile_ranks_state;
+void (*tile_said)(void *st, const TileNode *n, const void *const *in);
+void *tile_host;
 
 static bool run_ranks(Exec *e, const TileNode *n)
 {
     if (!tile_ranks)
         return exec_fault(e, n, "there are no ranks");
-    return tile_ranks(tile_ranks_state, n->attr->name, &n->type[0], exec_data_in(e, n, 0), exec_result(e, n, 0)->data) ||
+    return tile_ranks(tile_host, n->attr->name, &n->type[0], exec_data_in(e, n, 0), exec_result(e, n, 0)->data) ||
            exec_fault(e, n, "it did not meet the others");
 }
 
@@ -318,6 +319,7 @@ static bool run_node(Exec *e, const TileNode *n)
     switch (n->op) {
     case TOP_lane_reduce: case TOP_shuffle: case TOP_match: case TOP_uniform: return run_alone(e, n);
     case TOP_over_ranks: return run_ranks(e, n);
+    case TOP_say: return exec_say(e, n, 0), true;
     case TOP_index: case TOP_size: case TOP_group: case TOP_lane: case TOP_extent: case TOP_iadd: case TOP_isub: case TOP_imul: case TOP_idiv:
     case TOP_imod: case TOP_imin: case TOP_imax:
         return run_index(e, n);

@@ -110,6 +110,7 @@ void exec_updated(const TileNode *n, const char *old, const char *expected, cons
 /* exec_lane.c: nodes of groups of several lanes that are not done once for all of them. */
 bool lane_does(const Exec *e, const TileNode *n);       /* is it one of them? */
 bool lane_run(Exec *e, const TileNode *n);              /* for the lanes of e->mask */
+void exec_say(Exec *e, const TileNode *n, int lane);    /* what `say` prints there */
 
 /* exec_watch.c, where a group is watched */
 bool exec_watched(const TileKernel *k, const int64_t *sizes, const TileArg *args, int64_t group, Watch *w, StrBuf *err);       /* of exec.c */

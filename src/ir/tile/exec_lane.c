@@ -482,6 +482,26 @@ static bool lane_while(Exec *e, const TileNode *n)
     return ok;
 }
 
+/* ---- what is printed ---- */
+
+void exec_say(Exec *e, const TileNode *n, int lane)
+{
+    const void **in = tsr_alloc(sizeof *in * (size_t)(n->nin + 1));
+
+    for (int i = 0; i < n->nin; i++)
+        in[i] = lane_at(e, n->in[i], lane);
+    if (tile_said && !e->watch)
+        tile_said(tile_host, n, in);
+    tsr_free(in);
+}
+
+static void lanes_say(Exec *e, const TileNode *n)
+{
+    for (int l = 0; l < lanes_of(e); l++)
+        if (e->mask[l])
+            exec_say(e, n, l);
+}
+
 /* ---- nodes ---- */
 
 static bool scalar_access(const TileNode *n)
@@ -499,6 +519,7 @@ bool lane_does(const Exec *e, const TileNode *n)
     case TOP_load:
         return scalar_access(n) && (e->checks || tile_node_varies(&e->vary, n));
     case TOP_store: case TOP_atomic: case TOP_update: return scalar_access(n);
+    case TOP_say: return !tile_is_groups(n);
     default: return tile_node_varies(&e->vary, n);
     }
 }
@@ -516,6 +537,7 @@ bool lane_run(Exec *e, const TileNode *n)
     case TOP_uniform: return lane_uniform(e, n);
     case TOP_load: case TOP_store: case TOP_atomic: case TOP_update: return lane_accesses(e, n);
     case TOP_map: return lane_map(e, n), true;
+    case TOP_say: return lanes_say(e, n), true;
     default: return lane_scalars(e, n);
     }
 }

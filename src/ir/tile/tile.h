@@ -221,7 +221,9 @@ bool tile_exec(const TileKernel *k, const int64_t *sizes, const TileArg *args, S
  */
 /* How over_ranks meets the other ranks: it may leave this stack and come back. in and out have the tile's elements. NULL: there are none. */
 extern bool (*tile_ranks)(void *st, Sym axes, const TileType *t, const void *in, void *out);
-extern void *tile_ranks_state;
+/* What op `say` prints: a place in memory for each operand. NULL: nobody listens. */
+extern void (*tile_said)(void *st, const TileNode *n, const void *const *in);
+extern void *tile_host;                  /* `st` of both */
 
 enum { TILE_CHECK_BUFFERS = 1, TILE_CHECK_RACES = 2, TILE_CHECK_NUMBERS = 4 };
 /* Run all groups: sizes in the order of k->size, args in that of the parameters. false: *err says what went wrong, at which op and line. */
