@@ -473,6 +473,7 @@ static int do_verb(const Options *o)
     cache_begin();
     fill_memory(getenv("TESSERA_FILL"));
     schedule_turns = &schedule_rows_in_turn;
+    fused_make = schedule_make;
     fused_turns = getenv("TESSERA_TURNS") ? (int32_t)strtol(getenv("TESSERA_TURNS"), NULL, 10) & 0xffff : 0;
     choose_passes(o);
     if (o->value[OPT_plugin] && !plugins_load(o->value[OPT_plugin], &out))

@@ -275,6 +275,7 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
 {
     Run u = {.T = T, .dying = T->dying & ~(uint32_t)DYING_ROWS, .nout = body->results.n, .device = device_of(in, nin), .where = T->span,
              .slices = T->slices};
+    Graph *one;
     int done = 0;
 
     T->slices = NULL;
@@ -295,6 +296,10 @@ static int run_fused(Trace *T, Graph *body, const Attr *a, Tensor *const *in, in
         return fused_state.rehearses ? 0 : graph_apply(T, u.c->divided, in, nin, out, nout) ? 1 : -1;
     for (int i = 0; i < nin; i++)
         u.x[i] = tensor_ref(in[i]);
+    if ((one = fused_one_row(&u))) {
+        tensors_unref(u.x, u.nin);
+        return graph_apply(T, one, in, nin, out, nout) ? 1 : -1;
+    }
     done = u.device && u.c->looks_up ? 0 : run_body(&u, body);
     if (done < 0 && fault_kept)
         trace_device_failed(T);

@@ -58,6 +58,7 @@ void fused_code_free(FusedCode *c)
         variant_free(v);
     }
     graph_unref(c->divided);
+    graph_unref(c->one);
     graph_unref(c->body);
     graph_unref(c->whole);
     sb_done(&c->key);

@@ -42,6 +42,8 @@ typedef struct FusedCode {
     int divided_cost;           /* of the formula that is divided off, an element */
     bool divided_tabled;        /* is that of one bf16, which warpgroups look up? */
     bool divides_asked;
+    Graph *one;                 /* the same of one row (fused_one.c), once that is asked for; NULL: there is none */
+    bool one_asked;
     double work;                /* element operations so far */
     StrBuf key;                 /* body and schedule */
 } FusedCode;
@@ -114,6 +116,9 @@ bool fused_places(Run *u);                              /* the operands that say
 /* The body as a graph in which tables are looked up by nodes of their own. A new reference. */
 Graph *fused_apart(const Graph *body, const Attr *how);
 int fused_run_apart(Trace *T, const Graph *body, const Attr *a, Tensor *const *in, int nin, Tensor **out, int *nout);   /* as trace_run_fused */
+
+/* ---- fused_one.c ---- */
+Graph *fused_one_row(Run *u);                           /* the body's graph for one long row, which these operands are; NULL: as it is */
 
 /* ---- fused_divided.c ---- */
 bool fused_divides(FusedCode *c, Tensor *const *in, int device);      /* had the body better be divided (c->divided) for these operands on a GPU? */

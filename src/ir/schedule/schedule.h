@@ -96,6 +96,7 @@ Graph *schedule_fuse(Graph *g);
 
 /* Both, where fused nodes then keep less between them: the graph as compiled functions run it. NULL: as it is. */
 Graph *schedule_make(Graph *g);
+extern Graph *(*fused_make)(Graph *g);      /* the same where kernels can be made for what it gives; NULL: they are those that there are */
 
 /* May parts of a sum over everything have its own dtype? A sum that accumulates in a wider one is rounded once; a place is none of a part. */
 bool schedule_totals_as_it_is(const Node *n);
