@@ -2,7 +2,8 @@
  * One long row, which a kernel of rows would leave to one thread.
  *
  * Where the axes that a body keeps have one place each, it reduces over everything.  Said so, with these sizes as the number 1, it is fused
- * to kernels of totals, whose parts all threads share (fused.c), and of what follows: more passes over memory, with the same bits (R4 of docs/numerics.md).
+ * to kernels of totals, whose parts all threads share (fused.c), and of what follows: more passes over memory, with the same bits (R4 of
+ * docs/numerics.md).
  */
 #include "ir/schedule/fused_impl.h"
 
@@ -46,7 +47,9 @@ Graph *fused_one_row(Run *u)
     FusedCode *c = u->c;
     Ones ones;
 
-    if (!fused_make || pool_threads() == 1 || u->device || fused_state.rehearses || c->product || c->looks_up || !c->r.nkept || c->r.nkept == c->r.naxes)
+    if (!fused_make || pool_threads() == 1 || u->device || fused_state.rehearses || c->product || c->looks_up)
+        return NULL;
+    if (!c->r.nkept || c->r.nkept == c->r.naxes)
         return NULL;
     fused_sizes(u);
     if (!are_ones(u, &ones))
