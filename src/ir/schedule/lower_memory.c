@@ -195,15 +195,24 @@ void lower_store_results(Lower *l, const TileRef *x)
             store_view(l, l->view[nin + i], l->stride[nin + i], x[i], goes_past(l, i), aligned(l, l->stride[nin + i]));
 }
 
-/* All of it is loaded and computed before the first store: a result may lie where an operand did. */
+/* Does this pass keep the value for later ones, in a place of its own? */
+static bool is_kept_here(const Lower *l, int v)
+{
+    return l->keep[v] && l->r->value[v].pass == l->pass && !l->r->value[v].out;
+}
+
+/* All of it is loaded and computed before the first store: a result, and what is kept in its place, may lie where an operand did. */
 void lower_store_pass(Lower *l)
 {
     TileRef x[REGION_OPERANDS];
 
     lower_pass_results(l, x);
+    for (int v = 0; v < l->r->nvalues; v++)
+        if (is_kept_here(l, v))
+            lower_get(l, v);
     lower_store_results(l, x);
     for (int v = 0; v < l->r->nvalues && l->ok; v++)
-        if (l->keep[v] && l->r->value[v].pass == l->pass && !l->r->value[v].out)
+        if (is_kept_here(l, v))
             lower_store_kept(l, v, l->kept[v]);
 }
 
