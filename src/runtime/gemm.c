@@ -1,11 +1,12 @@
 /*
  * Matrix products: loops around the tiles of gemm_kernel.c, after Goto and van de Geijn (2008).
  *
- * A thread computes a rectangle of c.  It takes GEMM_CHUNK steps at a time: of these it packs columns of b into panels as
+ * A thread computes rectangles of c.  It takes GEMM_CHUNK steps at a time: of these it packs columns of b into panels as
  * wide as a tile, which stay in the second cache, and one panel of rows of a after another, which stays in the first while all
  * panels of b pass (several are packed together where that reads longer runs).  Zeros fill the last panels, so a step reads two
  * runs and needs no edges.  Where columns are packed in several goes, packed rows stay in memory for all of them.  Sums of chunks are
- * added up in c itself.  An operand that is small, or used only once or twice, is read where it lies; a few rows of sums stay in memory while
+ * added up in c itself.  Several threads take blocks of rows, or of columns, until there are no more, and the operand that all of them pass
+ * over is packed once for all.  An operand that is small, or used only once or twice, is read where it lies; a few rows of sums stay in memory while
  * b streams through, and over very few steps each row of c is written from end to end.
  */
 #include "runtime/gemm.h"
@@ -29,10 +30,10 @@ enum { NEAR_PASSES = 4 };               /* panels of rows for which columns whos
 enum { SOME_ROWS = 24, STREAM_BYTES = 512 << 10 };     /* b streams through from end to end for so many, where a chunk of it is larger */
 enum { FAR_BYTES = 32 << 20 };          /* of b, which comes from memory and not from a cache */
 enum { TOGETHER = 8 };                  /* panels of rows that are packed at once where a's columns are what lies side by side */
-enum { TURNED_COLUMNS = 32, TURNED_BYTES = 64 << 10 };  /* of c, whose turned sums have so many at a time */
 enum { FINISH_ROWS = 56 };              /* that are finished together: a block of 1024 columns is then in the second cache */
 enum { EVEN_PARTS = 3 };                /* tiles of rows that are made alike */
-enum { SMALL = 1 << 18 };               /* multiplications that are not worth a second thread */
+enum { BLOCK_ROWS = 4, BLOCK_COLUMNS = 2 };             /* panels at least that a thread takes of what threads share */
+enum { SHARED_BYTES = 4 << 20 };        /* of an operand that is packed for all threads */
 
 /* A tile of a small matrix, and where it begins in a, b and c: in bytes. */
 typedef struct Placed { GemmTileFn *run; int64_t a, b, c; } Placed;
@@ -49,8 +50,10 @@ typedef struct Job {
     bool few;                           /* rows that are summed in memory while b passes */
     int64_t nc;                         /* columns that are packed together */
     int64_t down, across, parts;        /* rectangles of each matrix; of all */
+    int64_t high, wide;                 /* rows and columns that a thread passes over */
+    bool by_rows, by_columns;           /* rectangles are blocks of rows, of columns, more than there are threads: they share the other operand */
     int64_t a_bytes, room_bytes;        /* packed a, and all, of a thread */
-    char *room;
+    char *room, *shared;                /* shared: all of b, or of a, packed, a chunk after another; NULL: nothing is */
     int ntiles;                         /* of each matrix, small and read where it lies; 0: it is computed as large ones are */
     Placed tile[TILES_MOST];
     _Atomic int64_t next;               /* rectangle that nobody has taken */
@@ -62,7 +65,7 @@ typedef struct Part {
     const char *a, *b;                  /* of this chunk: from the first row, from the first column */
     char *c, *pa, *pb;                  /* c from its first element; packed panels */
     int64_t i0, i1, j0, j1;             /* of the matrix */
-    int64_t k;
+    int64_t k0, k;
     bool add, last;                     /* not the first chunk; the last one */
     bool there;                         /* these rows are packed already */
     int64_t row, slot;                  /* first row of the batch, counted over all; which thread */
@@ -169,6 +172,25 @@ static void pack_columns(const Part *r, int64_t j, int64_t je, char *to)
         pack(p, r->b + j * p->g.bcol * p->size, p->g.bcol, p->g.brow, least(je - j, width), p->nr, r->k, to);
 }
 
+/* Rows i to ie of a. */
+static void pack_rows(const Part *r, int64_t i, int64_t ie, char *to)
+{
+    const Job *p = r->p;
+    int64_t mr = p->t->rows, width = p->g.arow == 1 ? ie - i : mr;
+
+    for (; i < ie; i += width, to += width * r->k * p->size)
+        pack(p, r->a + i * p->g.arow * p->size, p->g.arow, p->g.acol, least(ie - i, width), mr, r->k, to);
+}
+
+/* Where line i of this chunk is, the first of a panel. */
+static char *shared_at(const Part *r, int64_t i)
+{
+    const Job *p = r->p;
+    int64_t lines = p->by_rows ? round_up(p->g.n, p->nr) : round_up(p->g.m, p->t->rows);
+
+    return p->shared + (r->k0 * lines + i * r->k) * p->size;
+}
+
 /* ---- rectangles ---- */
 
 typedef struct Rows { const char *a; int64_t arow, acol, rows; } Rows;
@@ -184,8 +206,10 @@ static Rows rows_at(const Part *r, int64_t i)
 
     if (p->a_lies)
         return (Rows){a, g->arow, g->acol, height_of(p->t, left)};
+    if (p->by_columns)
+        return (Rows){shared_at(r, i), 1, mr, rows};
     if (!first && !r->there)
-        pack(p, a, g->arow, g->acol, least(r->i1 - i, p->together * mr), mr, r->k, at);
+        pack_rows(r, i, least(r->i1, i + p->together * mr), at);
     return (Rows){at, 1, mr, rows};
 }
 
@@ -227,18 +251,20 @@ static void run_chunk(const Part *r)
 {
     const Job *p = r->p;
     int64_t columns = r->j1 - r->j0, finished = r->i0, whole = p->b_lies && columns >= p->t->lanes ? r->j1 : r->j0;
+    const char *pb = p->shared && p->by_rows ? shared_at(r, r->j0) : r->pb;
 
-    pack_columns(r, whole, r->j1, r->pb);
+    if (pb == r->pb)
+        pack_columns(r, whole, r->j1, r->pb);
     for (int64_t i = r->i0, ie; i < r->i1; i = ie) {
         Rows x = rows_at(r, i);
         if (whole > r->j0)
             rows_unpacked(r, &x, i, whole);
         int64_t j = whole;
         if (x.rows == p->t->rows && x.arow == 1 && x.acol == x.rows)        /* most of the work of large products: nothing is asked that is known */
-            for (const char *b = r->pb; j + p->nr <= r->j1; j += p->nr, b += p->nr * r->k * p->size)
+            for (const char *b = pb; j + p->nr <= r->j1; j += p->nr, b += p->nr * r->k * p->size)
                 p->t->panel(r->k, x.a, 1, x.acol, b, p->nr, r->c + (i * p->g.crow + j) * p->size, p->g.crow, r->add);
         for (; j < r->j1; j += p->nr)
-            cover_panel(r, x.a, x.arow, x.acol, x.rows, r->pb + (j - whole) * r->k * p->size, least(r->j1 - j, p->nr),
+            cover_panel(r, x.a, x.arow, x.acol, x.rows, pb + (j - whole) * r->k * p->size, least(r->j1 - j, p->nr),
                         r->c + (i * p->g.crow + j) * p->size);
         ie = i + x.rows;
         if (ie == r->i1 || ie - finished >= FINISH_ROWS) {
@@ -286,6 +312,7 @@ static void set_chunk(Part *r, const char *a, const char *b, int64_t k0)
 {
     const Gemm *g = &r->p->g;
 
+    r->k0 = k0;
     r->k = least(g->k - k0, GEMM_CHUNK);
     r->a = a + k0 * g->acol * r->p->size;
     r->b = b + k0 * g->brow * r->p->size;
@@ -368,6 +395,28 @@ static void run_parts(int64_t lo, int64_t hi, void *st)
 
 /* ---- plans ---- */
 
+/*
+ * Blocks of some panels along the longer side, several for each thread: one that is slower for a while takes fewer.  For long sides alone, and for
+ * what can be packed at once.
+ */
+static bool plan_shared(Job *p, int64_t threads, int64_t ms, int64_t ns)
+{
+    const Gemm *g = &p->g;
+    bool rows = g->m >= g->n || (g->done && g->done->whole_rows);
+    int64_t panels = rows ? ms : ns, each = most(rows ? BLOCK_ROWS : BLOCK_COLUMNS, panels / (16 * threads)), parts = panels / each;
+
+    if (threads == 1 || g->batch > 1 || least(g->m, g->n) <= SOME_ROWS || g->k <= GEMM_THIN || parts < 4 * threads ||
+        (rows ? g->n : g->m) * g->k * p->size > SHARED_BYTES)
+        return false;
+    p->by_rows = rows;
+    p->by_columns = !rows;
+    p->down = rows ? parts : 1;
+    p->across = rows ? 1 : parts;
+    p->high = rows ? (g->m + threads - 1) / threads : g->m;
+    p->wide = rows ? g->n : (g->n + threads - 1) / threads;
+    return true;
+}
+
 /* Rectangles: enough for the threads, with as little to pack as can be. */
 static void plan_parts(Job *p, int64_t threads)
 {
@@ -375,7 +424,8 @@ static void plan_parts(Job *p, int64_t threads)
     double best = 0;
 
     p->down = p->across = 1;
-    for (int64_t d = 1; p->g.batch < 2 * threads && d <= least(threads, ms); d++) {
+    bool shared = plan_shared(p, threads, ms, ns);
+    for (int64_t d = 1; !shared && p->g.batch < 2 * threads && d <= least(threads, ms); d++) {
         int64_t a = p->g.done && p->g.done->whole_rows ? 1 : least((threads + d * p->g.batch - 1) / (d * p->g.batch), ns);
         double high = (double)((ms + d - 1) / d * p->t->rows), wide = (double)((ns + a - 1) / a * p->nr);
         double cost = high * wide + 16 * (high + wide);         /* of the largest rectangle: products, and packing */
@@ -383,6 +433,10 @@ static void plan_parts(Job *p, int64_t threads)
             best = cost, p->down = d, p->across = a;
     }
     p->parts = p->g.batch * p->down * p->across;
+    if (!shared) {
+        p->high = least(round_up((p->g.m + p->down - 1) / p->down, p->t->rows), p->g.m);       /* as parts have whole tiles of rows */
+        p->wide = (p->g.n + p->across - 1) / p->across;
+    }
 }
 
 /* Half of the second cache holds packed columns. */
@@ -412,8 +466,7 @@ static void plan_blocks(Job *p)
 {
     const Gemm *g = &p->g;
     int64_t mr = p->t->rows, k = least(g->k, GEMM_CHUNK), size = p->size;
-    /* high: of the largest part, as parts have whole tiles of rows */
-    int64_t high = least(round_up((g->m + p->down - 1) / p->down, mr), g->m), wide = (g->n + p->across - 1) / p->across;
+    int64_t high = p->high, wide = p->wide;
 
     bool turned = p->t->across && g->brow == 1 && g->bcol != 1;
     bool far = g->k * wide * size > FAR_BYTES;
@@ -482,16 +535,54 @@ static Job job_here(const Gemm *g, void *room)
     if (g->n == 1 && g->m > 1 && g->crow == 1)
         transpose(&p.g);
     p.nr = p.t->vectors * p.t->lanes;
-    p.down = p.across = p.parts = 1;
+    plan_parts(&p, 1);
     plan_blocks(&p);
     return p;
 }
+
+int64_t gemm_room(const Gemm *g) { return job_here(g, NULL).room_bytes; }
 
 void gemm_here(const Gemm *g, void *room)
 {
     Job p = job_here(g, room);
 
     run_part(&p, 0, 0);
+}
+
+/* Panels that are packed together, of all chunks. */
+static int64_t shared_lines(const Job *p) { return TOGETHER * (p->by_rows ? p->nr : p->t->rows); }
+static int64_t shared_groups(const Job *p) { return ((p->by_rows ? p->g.n : p->g.m) + shared_lines(p) - 1) / shared_lines(p); }
+
+static void pack_shared(int64_t lo, int64_t hi, void *st)
+{
+    const Job *p = st;
+    const Gemm *g = &p->g;
+    int64_t groups = shared_groups(p);
+
+    for (Part r = {.p = p}; lo < hi; lo++) {
+        int64_t i = lo % groups * shared_lines(p), end = least(i + shared_lines(p), p->by_rows ? g->n : g->m);
+        set_chunk(&r, g->a, g->b, lo / groups * GEMM_CHUNK);
+        if (p->by_rows)
+            pack_columns(&r, i, end, shared_at(&r, i));
+        else
+            pack_rows(&r, i, end, shared_at(&r, i));
+    }
+}
+
+/* Memory for what is shared, and it packed; where there is none, each thread packs for itself. */
+static Storage *pack_for_all(Job *p)
+{
+    const Gemm *g = &p->g;
+    int64_t lines = p->by_rows ? round_up(g->n, p->nr) : round_up(g->m, p->t->rows);
+    bool packs = p->by_rows ? !p->b_lies && !p->few && !p->thin : p->by_columns && !p->a_lies;
+    Storage *s = packs ? storage_new((size_t)(lines * g->k * p->size)) : NULL;
+
+    p->shared = s ? storage_data(s) : NULL;
+    p->by_columns &= s != NULL;
+    p->by_rows &= s != NULL;
+    if (s)
+        pool_for(shared_groups(p) * ((g->k + GEMM_CHUNK - 1) / GEMM_CHUNK), 1, pack_shared, p);
+    return s;
 }
 
 static KStatus run_tiles(KCtx *c, const Gemm *g)
@@ -501,10 +592,10 @@ static KStatus run_tiles(KCtx *c, const Gemm *g)
     Job p = {.g = *g, .t = g->accum == DT_f32 ? &all->f32 : &all->f64, .size = g->accum == DT_f32 ? 4 : 8};
     int64_t threads = pool_threads();
     _Alignas(64) char few[FEW];
-    Storage *room = NULL;
+    Storage *room = NULL, *shared;
 
     p.nr = p.t->vectors * p.t->lanes;
-    if ((double)g->batch * (double)g->m * (double)g->n * (double)(g->k + 1) < SMALL)
+    if ((double)g->batch * (double)g->m * (double)g->n * (double)(g->k + 1) < GEMM_SMALL)
         threads = 1;
     plan_parts(&p, threads);
     plan_blocks(&p);
@@ -517,7 +608,9 @@ static KStatus run_tiles(KCtx *c, const Gemm *g)
             return k_fail(c, K_NOMEM, "no memory for %lld bytes of packed matrices", (long long)p.room_bytes);
     }
     p.room = room ? storage_data(room) : few;
+    shared = pack_for_all(&p);
     pool_for(threads, 1, run_parts, &p);
+    storage_unref(shared);
     storage_unref(room);
     return K_OK;
 }
@@ -529,83 +622,6 @@ static void merge_batches(Gemm *g)
         return;
     g->m *= g->batch;
     g->batch = 1;
-}
-
-/*
- * Few columns where steps of a are rows: as the other product, of b's columns by a's, which is read as it lies, and turned when it is done.
- * A span is some rows of one matrix.
- */
-typedef struct Turned {
-    const Gemm *g;
-    int64_t size, rows, spans;          /* rows of a span; spans of a matrix */
-    int64_t sums_bytes, room_bytes;     /* of a thread: a span's sums; and all, with what gemm_here needs */
-    char *room;
-    _Atomic int64_t next;
-} Turned;
-
-static bool is_turned(const Gemm *g)
-{
-    int64_t size = g->accum == DT_f32 ? 4 : 8;
-
-    return g->arow == 1 && g->acol != 1 && g->n > 1 && g->n <= TURNED_COLUMNS && g->m >= 4 * g->n && g->crow == g->n && !g->done &&
-           g->k >= 2 * g->n && least(g->k, GEMM_CHUNK) * g->acol * size > 2 * LIES_BYTES;
-}
-
-/* Of the rows of c from i on, turned. */
-static Gemm turned_part(const Turned *t, int64_t batch, int64_t i, int64_t rows, void *sums)
-{
-    const Gemm *g = t->g;
-
-    return (Gemm){.accum = g->accum, .batch = 1, .m = g->n, .n = rows, .k = g->k, .a = (const char *)g->b + batch * g->bbatch * t->size,
-                  .arow = g->bcol, .acol = g->brow, .b = (const char *)g->a + (batch * g->abatch + i) * t->size, .brow = g->acol, .bcol = 1,
-                  .c = sums, .crow = rows};
-}
-
-/* Bytes that the span from row i on packs. */
-static int64_t turned_room(const Turned *t, int64_t i)
-{
-    Gemm part = turned_part(t, 0, i, least(t->g->m - i, t->rows), NULL);
-
-    return round_up(job_here(&part, NULL).room_bytes, 64);
-}
-
-static void turned_span(const Turned *t, int64_t which, char *room)
-{
-    const Gemm *g = t->g;
-    const GemmKernels *all = cpu()->gemm;
-    int64_t batch = which / t->spans, i = which % t->spans * t->rows, rows = least(g->m - i, t->rows), size = t->size;
-    Gemm part = turned_part(t, batch, i, rows, room);
-
-    gemm_here(&part, room + t->sums_bytes);
-    (size == 4 ? all->f32 : all->f64).turn(room, rows, g->n, rows, (char *)g->c + (batch * g->cbatch + i * g->n) * size, g->n);
-}
-
-static void turned_spans(int64_t lo, int64_t hi, void *st)
-{
-    Turned *t = st;
-
-    for (int64_t slot = lo, which; slot < hi; slot++)
-        while ((which = atomic_fetch_add(&t->next, 1)) < t->spans * t->g->batch)
-            turned_span(t, which, t->room + slot * t->room_bytes);
-}
-
-static KStatus run_turned(KCtx *c, const Gemm *g)
-{
-    int64_t threads = (double)g->batch * (double)g->m * (double)g->n * (double)g->k < SMALL ? 1 : pool_threads();
-    int64_t each = round_up((g->m * g->batch + threads - 1) / threads, TURNED_COLUMNS);
-    Turned t = {.g = g, .size = g->accum == DT_f32 ? 4 : 8};
-    Storage *room;
-
-    t.rows = least(least(TURNED_BYTES / t.size / g->n / TURNED_COLUMNS * TURNED_COLUMNS, each), g->m);
-    t.spans = (g->m + t.rows - 1) / t.rows;
-    t.sums_bytes = round_up(t.rows * g->n * t.size, 64);
-    t.room_bytes = t.sums_bytes + most(turned_room(&t, 0), turned_room(&t, (t.spans - 1) * t.rows));     /* spans are alike but for the last */
-    if (!(room = storage_new((size_t)(threads * t.room_bytes))))
-        return k_fail(c, K_NOMEM, "no memory for %lld bytes of products that are turned", (long long)(threads * t.room_bytes));
-    t.room = storage_data(room);
-    pool_for(threads, 1, turned_spans, &t);
-    storage_unref(room);
-    return K_OK;
 }
 
 /* A sum for each of some batches, of rows. */
@@ -628,10 +644,10 @@ KStatus gemm_run(KCtx *c, Gemm g)
     if (g.accum != DT_f32 && g.accum != DT_f64)
         return gemm_plain(c, &g);
     if (g.m == 1 && g.n == 1 && g.k > 1 && g.acol == 1 && g.brow == 1 && !g.done) {
-        pool_for(g.batch, SMALL / g.k + 1, dots_part, &g);
+        pool_for(g.batch, GEMM_SMALL / g.k + 1, dots_part, &g);
         return K_OK;
     }
     if (g.n == 1 && g.m > 1 && g.crow == 1 && !g.done)
         transpose(&g);
-    return is_turned(&g) ? run_turned(c, &g) : run_tiles(c, &g);
+    return gemm_is_turned(&g) ? gemm_turned(c, &g) : run_tiles(c, &g);
 }

@@ -10,6 +10,7 @@
 #include "runtime/kernel_util.h"
 
 enum { GEMM_CHUNK = 256, GEMM_FEW = 4, GEMM_THIN = 3 };
+enum { GEMM_SMALL = 1 << 18 };          /* multiplications that are not worth a second thread */
 
 /*
  * What is called for rectangles of c as they are finished, by the thread `slot` that computed them, so that they are still in its
@@ -46,6 +47,9 @@ KStatus matmul_into(KCtx *c, Tensor *x, Tensor *y, DType accum, const Attr *a, T
 bool matmul_by_units(const Tensor *x, const Tensor *y, DType accum, const Attr *a, const TType *type);      /* does it take such? */
 /* Lanes of the accumulator become a result of that type: in place when they are the same, else converted. Takes sum. */
 KStatus sum_as(KCtx *c, Tensor *sum, const TType *type, Tensor **out);
+/* Few columns by an a whose steps lie by rows (gemm_turned.c): are they, and their product. */
+bool gemm_is_turned(const Gemm *g);
+KStatus gemm_turned(KCtx *c, const Gemm *g);
 KStatus gemm_plain(KCtx *c, const Gemm *g);     /* a row of some sums at a time: for what has no tiles */
 
 /* One sum of k > 0 products, of a and b whose elements are neighbours (dots.c), for each instruction set. */
@@ -53,6 +57,7 @@ typedef struct Dots { void (*f32)(int64_t k, const void *a, const void *b, void 
 extern const Dots dots_base, dots_v3, dots_v4;
 
 int64_t gemm_room_max(void);            /* bytes that one thread of gemm_run takes at most */
+int64_t gemm_room(const Gemm *g);       /* and gemm_here of this one */
 /* One matrix of f32 or f64, by this thread alone, with gemm_room_max() bytes of room. */
 void gemm_here(const Gemm *g, void *room);
 /* x @ y as a gemm of their lanes, for a result of this type: all but c. false: batches of x or y do not lie in equal steps. */

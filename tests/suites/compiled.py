@@ -99,6 +99,31 @@ def threads_and_caches_change_nothing(ctx):
     same("7 threads, no cache", first, run(ctx, FEW, "--backend=cpu", threads=7, cache=""))
 
 
+PRODUCTS = """
+def bits(x):                                            # which number stands where
+    return (x.to(float64).reshape(-1) * arange(x.size).to(float64) % 7919).sum().item()
+
+for m, n, k in [(1650, 70, 300), (70, 3700, 300), (1650, 33, 513), (33, 3701, 40), (1651, 1100, 260), (900, 300, 2000)]:
+    for a_lies, b_lies in [(True, True), (True, False), (False, True), (False, False)]:
+        a = random.normal((m, k)) if a_lies else random.normal((k, m)).T
+        b = random.normal((k, n)) if b_lies else random.normal((n, k)).T
+        fs = (lambda a, b: relu(a @ b), lambda a, b: softmax(a @ b, axis=-1))
+        print(m, n, k, bits(a @ b), bits(a.to(float64) @ b.to(float64)), *[bits(jit(f)(a, b)) for f in fs])
+"""
+
+
+def shared_products_change_nothing(ctx):
+    """Products whose rows or columns threads take block by block, of operands that lie in all ways: the bits of one thread."""
+    with tempfile.TemporaryDirectory() as d:
+        path = pathlib.Path(d) / "products.tsr"
+        path.write_text(PRODUCTS)
+        one, *others = [process.run([ctx.tessera, "run", path], env={"TESSERA_THREADS": str(n)}, timeout=100) for n in (1, 2, 3, 7)]
+    if one.returncode or one.stdout.count("\n") != 24:
+        raise Fail(f"exit {one.returncode}: {one.stderr[-400:]}")
+    for p in others:
+        same("1 thread and several", one, p)
+
+
 def memory_as_it_comes_changes_nothing(ctx):
     """The same bits whatever stood in the memory that tensors get: 0, the bytes of NaN, and others."""
     first = run(ctx, FEW, "--backend=cpu", fill=0)
@@ -148,6 +173,6 @@ def tests(ctx):
             raise Skip("no LLVM in this build")
         yield Test("compiled/none", skip)
         return
-    for f in (one_compile_serves_all_sizes, threads_and_caches_change_nothing, memory_as_it_comes_changes_nothing, places_in_batches_change_nothing,
-              objects_are_the_same_bytes):
+    for f in (one_compile_serves_all_sizes, threads_and_caches_change_nothing, shared_products_change_nothing, memory_as_it_comes_changes_nothing,
+              places_in_batches_change_nothing, objects_are_the_same_bytes):
         yield Test(f"compiled/{f.__name__.replace('_', '-')}", lambda f=f: f(ctx))
