@@ -5,7 +5,7 @@
  * along that axis of the result, which has the blocks' broadcast shape.  Other numbers choose elements of memory of one axis, one by one.
  * What lies outside reads as 0 either way; a number below 0 lies outside.
  */
-#include "frontend/kernel/body.h"
+#include "frontend/kernel/oper.h"
 
 #include <string.h>
 
@@ -140,17 +140,75 @@ static KVal laid(Body *B, KVal v, const KVal *index, const int *axis, int n)
 
 /* ---- single elements ---- */
 
-static KVal chosen(Body *B, const KPlace *p, TileRef index)
+/* Does a block of ints come from memory? Then the numbers are data, of which one that lies outside is a fault. */
+static bool from_memory(TileRef v, int depth)
 {
-    const TileType t = *tile_type(index);
+    const TileNode *n = v.node;
+
+    if (!depth || n->op == TILE_PARAM || tile_type(v)->kind != TILE_VALUE)
+        return false;
+    if (n->op == TOP_load || n->op == TOP_gather)
+        return true;
+    for (int i = 0; i < n->nin; i++)
+        if (from_memory(n->in[i], depth - 1))
+            return true;
+    return false;
+}
+
+/* Where elements of the block lie behind the end of what it was loaded from; UNSET: it is not known that any do. */
+static KVal behind_end(Body *B, KVal index)
+{
+    const TileType t = *tile_type(index.ref);
+    KVal y = KUNSET;
+
+    for (int k = 0; k < t.rank; k++) {
+        int32_t shape[VIEW_RANK] = VIEW_ONES;
+        const AxisTag *tag = &index.tag[k];
+        KVal here;
+        if (tag->moved || tag->none || (!tag->size.n && !tag->size.c))
+            continue;
+        shape[k] = t.extent[k];
+        here = kb_compare(B, AOP_GE, kb_block(B, kb_iota(B, &tag->start, t.rank, shape, k), NULL), kb_int(B, tag->size));
+        y = y.kind == K_UNSET || kb_bad(here) ? here : kb_apply(B, OP_bitor, (KVal[]){y, here}, 2);
+    }
+    return y;
+}
+
+/* With --debug, numbers that are data are asked whether they are of the memory: but not where the block has none, which read as 0. */
+static KVal asked(Body *B, const KPlace *p, KVal index, TAttr *a)
+{
+    KVal behind, outside;
+
+    if (!B->spec->debug || !from_memory(index.ref, DEPTH))
+        return index;
+    a->i = 2;
+    behind = behind_end(B, index);
+    if (behind.kind == K_UNSET || kb_bad(behind))
+        return behind.kind == K_UNSET ? index : behind;
+    index = kb_cast(B, index, DT_int64);
+    outside = kb_apply(B, OP_bitor, (KVal[]){kb_compare(B, AOP_LT, index, kb_number(0)),
+                                             kb_compare(B, AOP_GE, index, kb_int(B, p->axis[0].size))}, 2);
+    if (kb_bad(outside))
+        return outside;
+    behind = kb_apply(B, OP_bitand, (KVal[]){behind, outside}, 2);
+    return kb_bad(behind) ? behind : kb_apply(B, OP_where, (KVal[]){behind, kb_number(INT64_MIN), index}, 3);
+}
+
+static KVal chosen(Body *B, const KPlace *p, KVal ints)
+{
+    const TileType t = *tile_type(ints.ref);
     int32_t all = (int32_t)count_of(&t);
     TAttr a = tattr_none;
-    TileRef y;
+    TileRef y, index;
 
     if (p->rank != 1 || p->held)
         return kb_fail(B, "E0611: ints that do not go up by one choose elements of memory with one axis, which is not sliced");
     a.rank = 1;
     a.shape[0] = all;
+    ints = asked(B, p, ints, &a);
+    if (kb_bad(ints))
+        return ints;
+    index = ints.ref;
     y = kb_emit2(B, TOP_gather, &a, p->view, t.rank == 1 ? index : kb_reshape(B, index, 1, &all));
     B->uses_blocks = true;
     return y.node ? kb_block(B, kb_reshape(B, y, t.rank, t.extent), NULL) : KBAD;
@@ -174,7 +232,7 @@ KVal kplace_spots(Body *B, KVal base, const KVal *index, int n)
     if (n > VIEW_RANK)
         return kb_fail(B, "%d indices where there are %d axes", n, kplace_free(base.place));
     if (!as_slices(B, index, n, slice, axis))
-        return B->failed ? KBAD : n == 1 ? chosen(B, base.place, index[0].ref)
+        return B->failed ? KBAD : n == 1 ? chosen(B, base.place, index[0])
                                          : kb_fail(B, "E0611: several indices by blocks are such that go up by one, each along another axis");
     y = kb_subscript(B, base, slice, n);
     if (kb_bad(y))

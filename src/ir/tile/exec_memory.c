@@ -94,6 +94,44 @@ static bool run_access(Exec *e, const TileNode *n)
 
 enum { BUFFER_MAX = 1 << 28 };          /* elements of a buffer */
 
+static bool guarded(const TileBlock *all, const TileNode *n);
+
+/* A use of what n gives that is of no consequence where a test says so. */
+static bool guards(const TileBlock *all, const TileNode *user, const TileNode *n)
+{
+    if (user->op == TOP_reshape || user->op == TOP_permute || (user->op == TOP_map && user->attr->op == OP_convert))
+        return guarded(all, user);
+    return user->op == TOP_map && user->attr->op == OP_where && user->in[0].node != n;
+}
+
+static bool guarded_in(const TileBlock *b, const TileBlock *all, const TileNode *n)
+{
+    for (const TileNode *m = b->first; m; m = m->next) {
+        for (int i = 0; i < m->nin; i++)
+            if (m->in[i].node == n && !guards(all, m, n))
+                return false;
+        for (int r = 0; r < 2; r++)
+            if (m->region[r] && !guarded_in(m->region[r], all, n))
+                return false;
+    }
+    for (int i = 0; i < b->yields.n; i++)
+        if (b->yields.at[i].node == n)
+            return false;
+    return true;
+}
+
+/* Is what n gives only looked at where a test chooses it, where(test, x[q], 0)? Then nobody has to want what lies outside. */
+static bool guarded(const TileBlock *all, const TileNode *n) { return guarded_in(all, all, n); }
+
+/* A place outside, where faults are looked for. INT64_MIN stands for one that is of no element. */
+static bool gather_outside(Exec *e, const TileNode *n, const View *v, int64_t at)
+{
+    if (at == INT64_MIN || guarded(&e->k->body, n))
+        return true;
+    return exec_fault(e, n, "out of bounds: group %" PRId64 " gathers [%" PRId64 "] of '%s', which has only [%" PRId64 "]", e->group_number, at,
+                      v->name ? v->name->text : "?", v->extent[0]);
+}
+
 static bool run_gather(Exec *e, const TileNode *n)
 {
     const View *v = &exec_slot(e, n->in[0])->view;
@@ -108,9 +146,9 @@ static bool run_gather(Exec *e, const TileNode *n)
     for (int32_t i = 0; i < x->extent[0]; i++) {
         StrBuf why = {0};
         raw_convert(DT_int64, start, (DType)x->dtype, exec_data_in(e, n, 1) + (size_t)i * raw_size((DType)x->dtype), 1, NULL, 0);
-        if (n->attr->i == 2 && e->checks & TILE_CHECK_RACES && (start[0] < 0 || start[0] >= v->extent[0]))
-            return exec_fault(e, n, "out of bounds: group %" PRId64 " gathers [%" PRId64 "] of '%s', which has only [%" PRId64 "]", e->group_number,
-                              start[0], v->name ? v->name->text : "?", v->extent[0]);
+        if (n->attr->i == 2 && e->checks & TILE_CHECK_RACES && (start[0] < 0 || start[0] >= v->extent[0]) &&
+            !gather_outside(e, n, v, start[0]))
+            return false;
         if (!touched(e, n, v, start, shape))
             return false;
         if (!pass_on(e, n, view_load(v, start, shape, fill, exec_result(e, n, 0)->data + (size_t)i * row, &why), &why))
