@@ -102,7 +102,8 @@ void sig_match(const Sig *sig, const Cls *cls, const Type *want, const Type *got
     if (want->kind == TY_UNION && !(want = member_met(want, got)))
         return;
     if (want->kind == TY_LIST && got->kind == TY_LIST) {
-        sig_match(sig, cls, type_settle(want)->item[0], got->item[0], b);
+        for (int i = 0; i < got->n; i++)
+            sig_match(sig, cls, type_settle(want)->item[0], got->item[i], b);
         return;
     }
     if (want->kind == TY_TUPLE && got->kind == TY_TUPLE && want->n == got->n) {
