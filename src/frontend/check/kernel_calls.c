@@ -113,7 +113,7 @@ static bool report_kind(KernelCall *k, const NativeParam *p, const CallArg *a, u
             sb_printf(&need, "%s%s", need.n ? ", or " : "", kinds[i].text);
     d = REPORT(k->C, E0614, at_call(k->node, a->node), k->name, p->name->text, sb_str(&need), found_text(a->type));
     if (wanted == 1 && a->type->kind == TY_TENSOR && a->type->tensor->rank == 0)
-        diag_help(d, "a slice has an extent: x[i:i+1]");
+        diag_help(d, "an element is read and stored by its index alone, v = x[i] and x[i] = v; a slice has an extent: x[i:i+1]");
     if (wanted == 1 && kernel_by_steps(a->node))
         diag_help(d, "%s", kernel_by_steps(a->node));
     sb_done(&need);
