@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ALIGNED = 16 };          /* bytes of which products take whole numbers */
+
 static const Edges no_edges;
 
 static int axis_in(const FarConv *v, int i) { return CHANNEL - v->a->n + i; }          /* of an image: axis i of v */
@@ -423,6 +425,21 @@ static bool fits(const FarConv *v, const Tensor *x, bool by_kernel)
     return is_for((int)x->store->device) && whole && (dt == DT_bf16 || dt == DT_f16 || (dt == DT_tf32 && !by_kernel));
 }
 
+/* Is it a product of matrices as they lie, the kernel with each image, of places side by side? */
+static bool is_product(const FarConv *v, const Tensor *x)
+{
+    int64_t places = 1, step = 1, bytes = (int64_t)raw_size((DType)x->dtype);
+    bool plain = v->a->m <= 1;
+
+    for (int i = v->a->n - 1; i >= 0; i--) {
+        const ConvAxis *p = &v->axis[i];
+        plain = plain && p->taps == 1 && p->each == 1 && p->step == 1 && p->start == 0 && p->out == p->in && x->stride[2 + i] == step;
+        step *= x->shape[2 + i];
+        places *= p->out;
+    }
+    return plain && places * bytes % ALIGNED == 0 && x->shape[1] > 1 && x->stride[1] >= places && x->stride[1] * bytes % ALIGNED == 0;
+}
+
 Tensor *windows_sums(FarConv *v, const ConvSpread *d, Image x, Image w, RunPhase *run)
 {
     Tensor *y = new_result(v, !meets_all(v, d));
@@ -457,7 +474,7 @@ Tensor *far_windows(FarConv *v, const ConvSpread *d, Tensor *x)
     bool by_kernel = windows_by_kernel(v, d);
     Tensor *y = NULL;
 
-    if (!fits(v, x, by_kernel))
+    if (!fits(v, x, by_kernel) || (!by_kernel && is_product(v, x)))
         return NULL;
     if (!by_kernel)
         return unit_sums(v, d, x, is_spread(v, d));
