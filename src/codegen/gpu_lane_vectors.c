@@ -4,6 +4,8 @@
  * (ld.global.v4): where they are in the view and the first of them begins at such
  * a vector, which each lane asks when it gets there; else one by one.
  *
+ * Where a kernel says that accesses lie within their view and move so many elements at once (`within`, `vector`) nobody asks.
+ *
  * Places are compared as sums of what they are computed from, since each access
  * has its index worked out anew. Between the accesses there is nothing but that.
  */
@@ -186,18 +188,33 @@ static LLVMBasicBlockRef leave(CpuCode *e, const Ways *w, bool first)
     return from;
 }
 
+static bool is_known(const TileNode *n, int lanes) { return n->attr->within && n->attr->vector >= lanes; }
+
+static void load_elements(CpuCode *e, const Spread *s, int lanes, LLVMValueRef *x)
+{
+    LLVMValueRef all = lanes_load(e->u, s->dt, s->place, cpu_number(e, 0), lanes);
+
+    LLVMSetAlignment(all, (unsigned)(lanes * (int)raw_size(s->dt)));
+    for (int i = 0; i < lanes; i++)
+        x[i] = LLVMBuildExtractElement(e->u->builder, all, i32_number(e, i), "");
+}
+
 static void load_vector(CpuCode *e, const TileNode *const *at, int lanes)
 {
     LLVMBuilderRef b = e->u->builder;
     Spread s = spread_of(e, at[0]);
-    LLVMValueRef x[2][VECTOR_LANES], all;
+    LLVMValueRef x[2][VECTOR_LANES];
     LLVMBasicBlockRef from[2];
-    Ways w = two_ways(e, is_vector(e, &s, lanes));
+    Ways w;
 
-    all = lanes_load(e->u, s.dt, s.place, cpu_number(e, 0), lanes);
-    LLVMSetAlignment(all, (unsigned)(lanes * (int)raw_size(s.dt)));
-    for (int i = 0; i < lanes; i++)
-        x[0][i] = LLVMBuildExtractElement(b, all, i32_number(e, i), "");
+    if (is_known(at[0], lanes)) {
+        load_elements(e, &s, lanes, x[0]);
+        for (int i = 0; i < lanes; i++)
+            cpu_val(e, (TileRef){(TileNode *)at[i], 0})->x = lanes_of_raw(e->u, s.dt, x[0][i], 1);
+        return;
+    }
+    w = two_ways(e, is_vector(e, &s, lanes));
+    load_elements(e, &s, lanes, x[0]);
     from[0] = leave(e, &w, true);
     for (int i = 0; i < lanes; i++)
         x[1][i] = gpu_load_if(e, s.dt, element(e, &s, i), is_inside(e, &s, i), cpu_fill(e, s.dt, at[i]));
@@ -220,11 +237,14 @@ static void store_vector(CpuCode *e, const TileNode *const *at, int lanes)
 
     for (int i = 0; i < lanes; i++)
         x[i] = cpu_raw(e, at[i]->in[at[i]->nin - 1], &none);
-    w = two_ways(e, is_vector(e, &s, lanes));
+    if (!is_known(at[0], lanes))
+        w = two_ways(e, is_vector(e, &s, lanes));
     all = LLVMGetUndef(LLVMVectorType(LLVMTypeOf(x[0]), (unsigned)lanes));
     for (int i = 0; i < lanes; i++)
         all = LLVMBuildInsertElement(e->u->builder, all, x[i], i32_number(e, i), "");
     LLVMSetAlignment(LLVMBuildStore(e->u->builder, all, s.place), (unsigned)(lanes * (int)raw_size(s.dt)));
+    if (is_known(at[0], lanes))
+        return;
     leave(e, &w, true);
     for (int i = 0; i < lanes; i++)
         gpu_store_if(e, s.dt, element(e, &s, i), is_inside(e, &s, i), x[i]);

@@ -65,7 +65,7 @@ static int lanes_for(int64_t outputs)
 /* May a lane have so many outputs, which are of one group? */
 static bool may_have(const DirectKind *k, int outputs, int64_t all, int64_t group)
 {
-    return outputs == 1 || (all % (k->lanes * outputs) == 0 && (!k->grouped || group % (k->lanes * outputs) == 0));
+    return outputs == 1 || k->pairs || (all % (k->lanes * outputs) == 0 && (!k->grouped || group % (k->lanes * outputs) == 0));
 }
 
 /* Instructions for so many steps, and elements that are loaded for them; loads wait for each other more than others do. */
@@ -96,7 +96,7 @@ static double registers(const DirectKind *k, int n)
 {
     int kept = k->beside > 1 ? (k->beside - 1) * k->stride[D_LINE] / k->each[D_LINE] + 1 : 0;
 
-    return k->beside * k->outputs * k->places + n + kept * k->outputs * k->taps[D_PLACE];
+    return k->beside * k->outputs * k->places + n * (k->pairs ? 2 : 1) + kept * k->outputs * k->taps[D_PLACE];
 }
 
 /* May a lane have so many lines at once? All their steps are written out. */
@@ -128,13 +128,13 @@ static bool choose_places(DirectKind *k, const Image *y, int64_t group)
     DirectKind best = *k, way = *k;
     double least = 0;
 
-    for (way.outputs = OUTPUTS_MOST; way.outputs; way.outputs /= 2)
+    for (way.outputs = k->pairs ? 2 : OUTPUTS_MOST; way.outputs > (k->pairs ? 1 : 0); way.outputs /= 2)
         for (way.places = 1; way.places <= PLACES_MOST && way.places * way.outputs <= most; way.places++)
             for (way.beside = 1; way.beside <= 4; way.beside *= 2) {
                 int n = direct_offsets(&way, way.places, offset, met);
                 double lanes = (double)round_up(blocks(y->extent[CHANNEL], way.outputs), way.lanes);
                 double threads = (double)rows / way.beside * (double)blocks(y->extent[PLACE], way.places) * lanes, all;
-                if (n > DIRECT_VALUES - 16 || !may_have(&way, way.outputs, y->extent[CHANNEL], group) || !may_be_beside(&way, most, y->extent[LINE]))
+                if (n > (k->pairs ? DIRECT_VALUES / 2 : DIRECT_VALUES) - 12 || !may_have(&way, way.outputs, y->extent[CHANNEL], group) || !may_be_beside(&way, most, y->extent[LINE]))
                     continue;
                 all = line_takes(&way, n) * way.beside * at_once(threads) * (1 + registers(&way, n) / MANY);
                 if (least > 0 && all >= least)
@@ -229,32 +229,57 @@ static int launch_places(const FarConv *v, const DirectKind *k, const Image *x, 
     return far_launcher(f->code, f->tile, device, sizes, arg, v->T->span);
 }
 
+static bool are_even(const Image *m)
+{
+    for (int i = 0; i < CHANNEL; i++)
+        if (m->extent[i] > 1 && m->step[i] % 2)
+            return false;
+    return m->offset % 2 == 0 && m->step[CHANNEL] == 1;
+}
+
+/* Two channels of 16 bits, each of which is for itself, are loaded as one element of 32. */
+static bool may_be_pairs(const DirectKind *k, const Image *x, const Image *y, int64_t group)
+{
+    return k->grouped && !k->inputs && group == 1 && raw_size((DType)k->dt) == 2 && y->extent[CHANNEL] % 2 == 0 && are_even(x) && are_even(y);
+}
+
+/* Operands as kernels take them, and what a lane has of the result. As RunPhase. */
+static int begin_places(const FarConv *v, DirectKind *k, Image *x, Image *w, const Image *y, int64_t group)
+{
+    static const Edges none;
+    int64_t outputs = y->extent[CHANNEL];
+    bool apart;
+
+    k->inputs = w->extent[IMAGE] > 1;
+    k->broken = w->extent[IMAGE] * k->taps[D_DEPTH] * k->taps[D_LINE] * k->taps[D_PLACE] > CHUNK;
+    k->lanes = (int16_t)lanes_for(outputs);
+    apart = k->grouped && group % k->lanes && x->step[CHANNEL] != 1;           /* what lanes read is to lie side by side */
+    if ((apart || !lies_forward(x)) && !image_lay(v->T, x, &none, 1))
+        return -1;
+    k->pairs = may_be_pairs(k, x, y, group);
+    if (k->pairs)
+        k->lanes = (int16_t)lanes_for(outputs / 2);
+    if (!choose_places(k, y, group))
+        return 0;
+    return image_lay(v->T, w, &none, 1) ? 1 : -1;
+}
+
 /* As RunPhase; the kernel is seen with its channels as images, and its outputs as channels. */
 static int run_places(const FarConv *v, Image x, Image w, const Image *y)
 {
-    int64_t sizes[D_SIZES], group = y->extent[CHANNEL] / groups_of(v), inputs = w.extent[IMAGE];
-    static const Edges none;
+    int64_t sizes[D_SIZES], group = y->extent[CHANNEL] / groups_of(v);
     DirectKind k;
-    int done = 0;
+    int done = kind_of(v, false, &k) ? begin_places(v, &k, &x, &w, y, group) : 0;
 
-    if (kind_of(v, false, &k)) {
-        k.inputs = inputs > 1;
-        k.broken = inputs * k.taps[D_DEPTH] * k.taps[D_LINE] * k.taps[D_PLACE] > CHUNK;
-        k.lanes = (int16_t)lanes_for(y->extent[CHANNEL]);
-        if (choose_places(&k, y, group)) {
-            bool apart = k.grouped && group % k.lanes && x.step[CHANNEL] != 1;         /* what lanes read is to lie side by side */
-            done = (apart || !lies_forward(&x)) && !image_lay(v->T, &x, &none, 1) ? -1 : image_lay(v->T, &w, &none, 1) ? 1 : -1;
-        }
-        if (done == 1) {
-            k.step[0] = (int32_t)x.step[PLACE], k.step[1] = (int32_t)y->step[PLACE], k.step[2] = (int32_t)w.step[PLACE];
-            put_steps(&x, y, sizes);
-            sizes[D_STRIPS] = blocks(y->extent[PLACE], k.places);
-            sizes[D_LINES] = y->extent[LINE] / k.lines / k.beside;
-            sizes[D_BLOCKS] = blocks(y->extent[CHANNEL], (int64_t)k.lanes * k.outputs);
-            sizes[D_C] = inputs;
-            sizes[D_GROUP] = group;
-            done = launch_places(v, &k, &x, &w, y, sizes);
-        }
+    if (done == 1) {
+        k.step[0] = (int32_t)x.step[PLACE], k.step[1] = (int32_t)y->step[PLACE], k.step[2] = (int32_t)w.step[PLACE];
+        put_steps(&x, y, sizes);
+        sizes[D_STRIPS] = blocks(y->extent[PLACE], k.places);
+        sizes[D_LINES] = y->extent[LINE] / k.lines / k.beside;
+        sizes[D_BLOCKS] = blocks(y->extent[CHANNEL], (int64_t)k.lanes * k.outputs);
+        sizes[D_C] = w.extent[IMAGE];
+        sizes[D_GROUP] = group;
+        done = launch_places(v, &k, &x, &w, y, sizes);
     }
     image_done(&x);
     image_done(&w);

@@ -28,9 +28,20 @@ TileRef direct_rest(TileBuilder *b, TileRef x, int64_t n) { return n == 1 ? buil
 TileRef direct_max(TileBuilder *b, TileRef x, TileRef y) { return build_add2(b, TOP_imax, x, y); }
 static TileRef number_times(TileBuilder *b, TileRef x, int64_t n) { return n == 1 ? x : build_times(b, x, n); }
 
-TileRef direct_load(TileBuilder *b, TileRef view, TileRef at, int64_t by)
+TileRef direct_step(TileBuilder *b, const DirectKind *k, DirectSize s)
 {
     TAttr a = tattr_none;
+
+    a.name = sym(size_names[s]);
+    a.align = k->pairs ? 2 : 0;
+    return build_add(b, TOP_size, &a, NULL, 0);
+}
+
+TileRef direct_load(TileBuilder *b, const DirectKind *k, TileRef view, TileRef at, int64_t by)
+{
+    TAttr a = tattr_none;
+
+    a.vector = k->pairs ? 2 : 0;
 
     a.rank = 1;
     a.shape[0] = 1;
@@ -39,11 +50,12 @@ TileRef direct_load(TileBuilder *b, TileRef view, TileRef at, int64_t by)
     return build_add(b, TOP_load, &a, (TileRef[]){view, direct_plus(b, at, by)}, 2);
 }
 
-bool direct_store(TileBuilder *b, TileRef view, TileRef at, int64_t by, TileRef x)
+bool direct_store(TileBuilder *b, const DirectKind *k, TileRef view, TileRef at, int64_t by, TileRef x)
 {
     TileRef in[3] = {view, direct_plus(b, at, by), x};
     TAttr a = tattr_none;
 
+    a.vector = k->pairs ? 2 : 0;
     a.drop = 1;
     a.within = 1;
     return in[1].node && x.node && tile_add(b, TOP_store, &a, in, 3);
@@ -191,6 +203,9 @@ static TileRef beyond(TileBuilder *b, TileRef first, TileRef last, DirectSize ex
 
 static TileRef is_not(TileBuilder *b, TileRef beyond) { return build_add2(b, TOP_ilt, beyond, build_number(b, 1)); }
 
+/* Channels of which a lane has elements at the same time. */
+static int channels_of(const DirectKind *k) { return k->pairs ? 2 : 1; }
+
 /* ---- bits ---- */
 
 static DType bits_of(const Strip *s) { return s->offset[s->n - 1] < 32 ? DT_uint32 : DT_uint64; }
@@ -246,64 +261,70 @@ static bool begin_strip(TileBuilder *b, const DirectKind *k, Strip *s, TileRef r
     s->at = direct_plus(b, number_times(b, s->place, k->stride[D_PLACE]), k->start[D_PLACE]);
     s->beside = beyond(b, s->at, direct_plus(b, s->at, s->offset[s->n - 1]), D_HW);
     s->inside = bits_inside(b, s);
-    s->x = direct_times(b, image, direct_size(b, D_XN));
+    s->x = direct_times(b, image, direct_step(b, k, D_XN));
     s->x = direct_add(b, s->x, number_times(b, s->at, k->step[0]));
-    if (k->grouped) {
+    if (k->pairs) {
+        s->x = direct_add(b, s->x, s->first);
+    } else if (k->grouped) {
         channel = build_add2(b, TOP_idiv, s->first, direct_size(b, D_GROUP));
         channel = direct_times(b, channel, direct_size(b, D_C));
-        s->x = direct_add(b, s->x, direct_times(b, channel, direct_size(b, D_XC)));
+        s->x = direct_add(b, s->x, direct_times(b, channel, direct_step(b, k, D_XC)));
     }
     s->w = s->first;
-    s->y = direct_times(b, image, direct_size(b, D_YN));
-    s->y = direct_add(b, s->y, direct_times(b, s->depth, direct_size(b, D_YD)));
+    s->y = direct_times(b, image, direct_step(b, k, D_YN));
+    s->y = direct_add(b, s->y, direct_times(b, s->depth, direct_step(b, k, D_YD)));
     s->y = direct_add(b, s->y, number_times(b, s->place, k->step[1]));
     s->y = direct_add(b, s->y, s->first);
     return s->y.node && s->x.node;
 }
 
-/* An element where its bit is set, else zero. */
+/* An element where its bit is set, or a pair of them, else zero. */
 static bool load_if(TileBuilder *b, const DirectKind *k, TileRef view, TileRef bits, int bit, TileRef at, int64_t by, TileRef *v)
 {
     DType dt = (DType)tile_type(bits)->dtype;
     TileRef is = map(b, OP_bitand, (TileRef[]){bits, constant(b, dt, (int64_t)((uint64_t)1 << bit))}, 2);
     TAttr a = tattr_none;
+    int n = channels_of(k);
     DirectLoop l;
 
     is = map(b, OP_ne, (TileRef[]){is, constant(b, dt, 0)}, 2);
     if (!direct_if(b, &l, is))
         return false;
-    *v = direct_load(b, view, at, by);
-    if (!direct_else(b, &l, v, 1))
+    for (int i = 0; i < n; i++)
+        v[i] = direct_load(b, k, view, at, by + i);
+    if (!direct_else(b, &l, v, n))
         return false;
     a.dtype = k->dt;
-    *v = build_add(b, TOP_const, &a, NULL, 0);
-    return direct_end_if(b, &l, v, 1);
+    for (int i = 0; i < n; i++)
+        v[i] = build_add(b, TOP_const, &a, NULL, 0);
+    return direct_end_if(b, &l, v, n);
 }
 
-/* A line of the image, as far as the strip's windows reach. Both ways have the same addresses. */
+/* A line of the image, as far as the strip's windows reach, channel after channel of each place. Both ways have the same addresses. */
 static bool load_line(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef x, TileRef depth, TileRef line, TileRef *v)
 {
+    int each = channels_of(k), n = s->n * each;
     TileRef out = beyond(b, line, line, D_HH), bits, at;
     DirectLoop l;
 
     if (k->deep) {
         out = direct_max(b, out, beyond(b, depth, depth, D_HD));
-        x = direct_add(b, x, direct_times(b, depth, direct_size(b, D_XD)));
+        x = direct_add(b, x, direct_times(b, depth, direct_step(b, k, D_XD)));
     }
-    at = direct_add(b, x, direct_times(b, line, direct_size(b, D_XH)));
+    at = direct_add(b, x, direct_times(b, line, direct_step(b, k, D_XH)));
     if (!direct_if(b, &l, is_not(b, direct_max(b, out, s->beside))))
         return false;
-    for (int i = 0; i < s->n; i++)
-        v[i] = direct_load(b, s->view[0], at, (int64_t)s->offset[i] * k->step[0]);
-    if (!direct_else(b, &l, v, s->n))
+    for (int i = 0; i < n; i++)
+        v[i] = direct_load(b, k, s->view[0], at, (int64_t)s->offset[i / each] * k->step[0] + i % each);
+    if (!direct_else(b, &l, v, n))
         return false;
     bits = map(b, OP_where, (TileRef[]){is_not(b, out), s->inside, constant(b, bits_of(s), 0)}, 3);
     for (int i = 0; i < s->n; i++)
-        if (!load_if(b, k, s->view[0], bits, s->offset[i], at, (int64_t)s->offset[i] * k->step[0], &v[i]))
+        if (!load_if(b, k, s->view[0], bits, s->offset[i], at, (int64_t)s->offset[i] * k->step[0], &v[i * each]))
             return false;
-    if (!direct_end_if(b, &l, v, s->n))
+    if (!direct_end_if(b, &l, v, n))
         return false;
-    for (int i = 0; i < s->n; i++)
+    for (int i = 0; i < n; i++)
         v[i] = direct_convert(b, k->sum, v[i]);
     return true;
 }
@@ -319,26 +340,36 @@ static void join(TileBuilder *b, const DirectKind *k, TileRef ends, TileRef *sum
     *sum = map(b, OP_where, (TileRef[]){ends, direct_zero(b, k), *sum}, 3);
 }
 
-/* A tap of a line of taps that begins at w, for an output. */
-static TileRef load_tap(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef w, int line, int tap, int output)
+/* A tap of a line of taps that begins at w, for all outputs. */
+static void load_tap(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef w, int line, int tap, TileRef *y)
 {
     int64_t at = (int64_t)line * k->tap_each[D_LINE] * k->window[D_PLACE] + k->tap[D_PLACE] + (int64_t)tap * k->tap_each[D_PLACE];
 
-    return direct_convert(b, k->sum, direct_load(b, s->view[1], w, at * k->step[2] + (int64_t)output * k->lanes));
+    for (int u = 0; u < k->outputs; u++)
+        y[u] = direct_load(b, k, s->view[1], w, at * k->step[2] + (int64_t)u * direct_apart(k));
+    for (int u = 0; u < k->outputs; u++)
+        y[u] = direct_convert(b, k->sum, y[u]);
 }
 
-/* It for all places of an output. */
-static void multiply(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef y, int tap, const TileRef *v, TileRef *sum)
+/* It for all places and outputs. */
+static void multiply(TileBuilder *b, const DirectKind *k, const Strip *s, const TileRef *y, int tap, const TileRef *v, TileRef *sum)
 {
-    for (int j = 0; j < k->places; j++)
-        sum[j] = direct_fma(b, y, v[s->met[j * k->taps[D_PLACE] + tap]], sum[j]);
+    int each = channels_of(k);
+
+    for (int u = 0; u < k->outputs; u++)
+        for (int j = 0; j < k->places; j++) {
+            TileRef *to = &sum[u * k->places + j];
+            *to = direct_fma(b, y[u], v[s->met[j * k->taps[D_PLACE] + tap] * each + (k->pairs ? u : 0)], *to);
+        }
 }
 
 /* One tap of the line for all places and outputs. */
 static void add_tap(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef w, int tap, const TileRef *v, TileRef *sum)
 {
-    for (int u = 0; u < k->outputs; u++)
-        multiply(b, k, s, load_tap(b, k, s, w, 0, tap, u), tap, v, &sum[u * k->places]);
+    TileRef y[OUTPUTS_MOST];
+
+    load_tap(b, k, s, w, 0, tap, y);
+    multiply(b, k, s, y, tap, v, sum);
 }
 
 /* Where a chunk ends within the line of taps, whose first step has the number `step`: tap by tap. */
@@ -410,13 +441,12 @@ static void add_met(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef
         int from = at - r * k->stride[D_LINE], line = from / k->each[D_LINE];
         if (from < 0 || from % k->each[D_LINE] || line >= k->taps[D_LINE])
             continue;
-        for (int t = 0; t < k->taps[D_PLACE]; t++)
-            for (int u = 0; u < k->outputs; u++) {
-                TileRef *own = &y[(line * k->taps[D_PLACE] + t) * k->outputs + u];
-                if (!own->node)
-                    *own = load_tap(b, k, s, w, line, t, u);
-                multiply(b, k, s, *own, t, v, &sum[(r * k->outputs + u) * k->places]);
-            }
+        for (int t = 0; t < k->taps[D_PLACE]; t++) {
+            TileRef *own = &y[(line * k->taps[D_PLACE] + t) * k->outputs];
+            if (!own->node)
+                load_tap(b, k, s, w, line, t, own);
+            multiply(b, k, s, own, t, v, &sum[r * k->outputs * k->places]);
+        }
     }
 }
 
@@ -458,7 +488,7 @@ static bool add_channels(TileBuilder *b, const DirectKind *k, const Strip *s, Ti
     if (!k->inputs)
         return add(b, k, s, s->x, i, sum);
     i = direct_loop(b, &l, i, direct_size(b, D_C), 1, sum, n);
-    return i.node && add(b, k, s, direct_add(b, s->x, direct_times(b, i, direct_size(b, D_XC))), i, sum) && direct_loop_end(b, &l, sum, n);
+    return i.node && add(b, k, s, direct_add(b, s->x, direct_times(b, i, direct_step(b, k, D_XC))), i, sum) && direct_loop_end(b, &l, sum, n);
 }
 
 /* What is left of the last chunk joins the others, if there are any steps in it. */
@@ -476,14 +506,17 @@ static void join_last(TileBuilder *b, const DirectKind *k, TileRef *sum)
 
 static bool store_sums(TileBuilder *b, const DirectKind *k, const Strip *s, TileRef line, const TileRef *sum)
 {
-    TileRef left = build_add2(b, TOP_isub, direct_size(b, D_W), s->place), y = direct_add(b, s->y, direct_times(b, line, direct_size(b, D_YH)));
+    TileRef left = build_add2(b, TOP_isub, direct_size(b, D_W), s->place), y = direct_add(b, s->y, direct_times(b, line, direct_step(b, k, D_YH)));
+    TileRef x[OUTPUTS_MOST];
     DirectLoop l;
 
     for (int j = 0; j < k->places; j++) {
         if (!k->whole && !direct_if(b, &l, build_add2(b, TOP_ilt, build_number(b, j), left)))
             return false;
         for (int u = 0; u < k->outputs; u++)
-            if (!direct_store(b, s->view[2], y, (int64_t)j * k->step[1] + (int64_t)u * k->lanes, direct_convert(b, k->out, sum[u * k->places + j])))
+            x[u] = direct_convert(b, k->out, sum[u * k->places + j]);
+        for (int u = 0; u < k->outputs; u++)
+            if (!direct_store(b, k, s->view[2], y, (int64_t)j * k->step[1] + (int64_t)u * direct_apart(k), x[u]))
                 return false;
         if (!k->whole && !(direct_else(b, &l, NULL, 0) && direct_end_if(b, &l, NULL, 0)))
             return false;
@@ -534,6 +567,7 @@ static bool build_places(TileBuilder *b, const DirectKind *k)
     s.view[2] = far_view(b, "y", (DType)k->out, 1, flat);
     lane = direct_lane(b, k, &row);
     s.n = direct_offsets(k, k->places, s.offset, s.met);
+    lane = number_times(b, lane, k->pairs ? k->outputs : 1);
     s.first = direct_add(b, number_times(b, build_group(b, 1), k->lanes * k->outputs), lane);
     rows = direct_size(b, D_LINES);
     rows = direct_times(b, rows, direct_size(b, D_STRIPS));

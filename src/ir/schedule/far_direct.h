@@ -15,6 +15,7 @@ typedef struct DirectKind {
     uint8_t dt, sum, out;
     bool by_kernel, deep;
     bool grouped, inputs;       /* do outputs meet a part of the channels; several of them? */
+    bool pairs;                 /* are a lane's two outputs side by side, each of a channel of its own? Steps are then even, but those along outputs */
     bool whole, broken;         /* are lines whole numbers of strips; have sums more than one chunk of steps? */
     int16_t lanes, outputs, places;             /* lanes along outputs; outputs of a lane, `lanes` apart; places of a strip of it */
     int16_t beside;             /* lines that a lane has at once */
@@ -51,16 +52,17 @@ FarKernel *direct_kernel(const DirectKind *k);
 
 /* ---- far_direct.c: words for both kernels ---- */
 TileRef direct_size(TileBuilder *b, DirectSize s);
+TileRef direct_step(TileBuilder *b, const DirectKind *k, DirectSize s);         /* one that elements are apart by */
 TileRef direct_add(TileBuilder *b, TileRef x, TileRef y);
 TileRef direct_times(TileBuilder *b, TileRef x, TileRef y);
 TileRef direct_plus(TileBuilder *b, TileRef x, int64_t n);
 TileRef direct_over(TileBuilder *b, TileRef x, int64_t n);
 TileRef direct_rest(TileBuilder *b, TileRef x, int64_t n);
 TileRef direct_max(TileBuilder *b, TileRef x, TileRef y);
-TileRef direct_load(TileBuilder *b, TileRef view, TileRef at, int64_t by);              /* an element that is there */
+TileRef direct_load(TileBuilder *b, const DirectKind *k, TileRef view, TileRef at, int64_t by);         /* an element that is there */
 TileRef direct_convert(TileBuilder *b, uint8_t dt, TileRef x);
 TileRef direct_fma(TileBuilder *b, TileRef x, TileRef y, TileRef sum);
-bool direct_store(TileBuilder *b, TileRef view, TileRef at, int64_t by, TileRef x);
+bool direct_store(TileBuilder *b, const DirectKind *k, TileRef view, TileRef at, int64_t by, TileRef x);
 TileRef direct_lane(TileBuilder *b, const DirectKind *k, TileRef *row);                 /* a lane's place along outputs, and *row: among the others */
 TileRef direct_zero(TileBuilder *b, const DirectKind *k);
 
@@ -73,6 +75,9 @@ bool direct_loop_end(TileBuilder *b, DirectLoop *l, TileRef *carried, int n);
 bool direct_if(TileBuilder *b, DirectLoop *l, TileRef is);
 bool direct_else(TileBuilder *b, DirectLoop *l, const TileRef *x, int n);
 bool direct_end_if(TileBuilder *b, DirectLoop *l, TileRef *x, int n);
+
+/* From one output of a lane to the next. */
+static inline int direct_apart(const DirectKind *k) { return k->pairs ? 1 : k->lanes; }
 
 /* Places of a line that `places` windows meet, as offsets in increasing order; at[place * taps + tap]: which one. Returns how many. */
 enum { DIRECT_VALUES = 64, DIRECT_SUMS = 64, DIRECT_TAPS = 64, OUTPUTS_MOST = 4 };

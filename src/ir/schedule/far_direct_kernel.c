@@ -53,13 +53,13 @@ static void add_places(TileBuilder *b, const DirectKind *k, const Share *s, int 
     TileRef v[DIRECT_VALUES], c[DIRECT_SUMS], at;
 
     for (int i = 0; i < k->outputs * places; i++)
-        c[i] = direct_load(b, s->view[1], y, (int64_t)(i % places) * k->step[1] + (int64_t)(i / places) * k->lanes);
+        c[i] = direct_load(b, k, s->view[1], y, (int64_t)(i % places) * k->step[1] + (int64_t)(i / places) * k->lanes);
     for (int i = 0; i < k->outputs * places; i++)
         c[i] = direct_convert(b, k->sum, c[i]);
     for (int r = 0; r < k->lines; r++) {
         at = direct_add(b, s->line[r], x);
         for (int i = 0; i < n; i++)
-            v[i] = direct_load(b, s->view[0], at, (int64_t)offset[i] * k->step[0]);
+            v[i] = direct_load(b, k, s->view[0], at, (int64_t)offset[i] * k->step[0]);
         for (int i = 0; i < n; i++)
             v[i] = direct_convert(b, k->sum, v[i]);
         for (int j = 0; j < places; j++)
@@ -125,7 +125,7 @@ static bool store_taps(TileBuilder *b, const DirectKind *k, const Share *s, cons
         for (int t = 0; t < taps; t++) {
             TileRef to = direct_add(b, direct_times(b, direct_plus(b, at, t), o), s->first);
             for (int u = 0; u < k->outputs; u++)
-                if (!direct_store(b, s->view[2], to, (int64_t)u * k->lanes, sum[(u * k->lines + r) * taps + t]))
+                if (!direct_store(b, k, s->view[2], to, (int64_t)u * k->lanes, sum[(u * k->lines + r) * taps + t]))
                     return false;
         }
         if (!direct_else(b, &l, NULL, 0) || !direct_end_if(b, &l, NULL, 0))
