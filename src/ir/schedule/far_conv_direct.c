@@ -122,7 +122,7 @@ static int16_t lines_in_turn(const DirectKind *k, int64_t lines, double threads)
 /* Outputs, places and lines of a lane, by what they take. false: windows are too far apart. */
 static bool choose_places(DirectKind *k, const Image *y, int64_t group)
 {
-    int most = k->sum == DT_f64 || k->broken ? DIRECT_SUMS / 2 - 4 : DIRECT_SUMS - 8;
+    int most = k->sum == DT_f64 || k->broken ? DIRECT_SUMS / 2 - 4 : DIRECT_SUMS - 8, each = k->pairs ? 2 : 1;
     int64_t rows = y->extent[IMAGE] * y->extent[DEPTH] * y->extent[LINE];
     int16_t offset[DIRECT_VALUES], met[DIRECT_VALUES * DIRECT_TAPS];
     DirectKind best = *k, way = *k;
@@ -134,7 +134,8 @@ static bool choose_places(DirectKind *k, const Image *y, int64_t group)
                 int n = direct_offsets(&way, way.places, offset, met);
                 double lanes = (double)round_up(blocks(y->extent[CHANNEL], way.outputs), way.lanes);
                 double threads = (double)rows / way.beside * (double)blocks(y->extent[PLACE], way.places) * lanes, all;
-                if (n > (k->pairs ? DIRECT_VALUES / 2 : DIRECT_VALUES) - 12 || !may_have(&way, way.outputs, y->extent[CHANNEL], group) || !may_be_beside(&way, most, y->extent[LINE]))
+                if (n * each > DIRECT_VALUES - 12 || !may_have(&way, way.outputs, y->extent[CHANNEL], group) ||
+                    !may_be_beside(&way, most, y->extent[LINE]))
                     continue;
                 all = line_takes(&way, n) * way.beside * at_once(threads) * (1 + registers(&way, n) / MANY);
                 if (least > 0 && all >= least)
@@ -152,12 +153,13 @@ static bool choose_places(DirectKind *k, const Image *y, int64_t group)
 static bool choose_taps(DirectKind *k, const Image *y, int64_t group, int64_t channels, int64_t chunks)
 {
     int most = k->sum == DT_f64 ? DIRECT_SUMS / 2 - 4 : DIRECT_SUMS - 8, taps = k->taps[D_PLACE], lines = k->taps[D_DEPTH] * k->taps[D_LINE];
+    int each = k->pairs ? 2 : 1;
     int16_t offset[DIRECT_VALUES], met[DIRECT_VALUES * DIRECT_TAPS];
     int64_t width = y->extent[PLACE];
     DirectKind best = *k;
     double least = 0;
 
-    for (int outputs = 4; outputs; outputs /= 2)
+    for (int outputs = k->pairs ? 2 : OUTPUTS_MOST; outputs > (k->pairs ? 1 : 0); outputs /= 2)
         for (int some = 1; some <= lines && some * outputs * taps <= most && may_have(k, outputs, y->extent[CHANNEL], group); some++)
             for (int places = 1; places <= 8 && places <= width; places++) {
                 int n = direct_offsets(k, places, offset, met);
@@ -165,8 +167,8 @@ static bool choose_taps(DirectKind *k, const Image *y, int64_t group, int64_t ch
                 double run = instructions(k, (int64_t)places * outputs * some * taps, places * outputs + some * n);
                 double step = ((double)(width / places) * run + (double)(width % places) * one) / (double)width + (places - 1) * one / CHUNK;
                 double threads = (double)(chunks * channels * blocks(lines, some) * round_up(blocks(y->extent[CHANNEL], outputs), k->lanes));
-                double all = step * at_once(threads) * (1 + (outputs * (some * taps + places) + n) / MANY);
-                if (n > DIRECT_VALUES - 16 || outputs * places > DIRECT_SUMS || (least > 0 && all >= least))
+                double all = step * at_once(threads) * (1 + (outputs * (some * taps + places) + n * each) / MANY);
+                if (n * each > DIRECT_VALUES - 12 || outputs * places > DIRECT_SUMS || (least > 0 && all >= least))
                     continue;
                 least = all;
                 best.outputs = (int16_t)outputs, best.places = (int16_t)places, best.lines = (int16_t)some;
@@ -373,34 +375,41 @@ static int sum_chunks(const FarConv *v, const DirectKind *k, const Image *x, con
     return done;
 }
 
+/* As begin_places; y: the cotangent, of which outputs come to lie side by side; *laid: the image. */
+static bool begin_taps(const FarConv *v, DirectKind *k, Tensor *x, Image *y, int64_t chunks, Tensor **laid)
+{
+    int64_t outputs = y->extent[CHANNEL], group = outputs / groups_of(v), channels = x->shape[0];
+    static const Edges none;
+
+    k->inputs = channels > 1;
+    if (!((y->step[CHANNEL] == 1 && lies_forward(y)) || image_lay(v->T, y, &none, 1)))
+        return false;
+    k->pairs = may_be_pairs(k, y, y, group);
+    k->lanes = (int16_t)lanes_for(k->pairs ? outputs / 2 : outputs);
+    *laid = choose_taps(k, y, group, channels, chunks) ? lay_image(v, x, y, k) : NULL;
+    return *laid;
+}
+
 /* x is [channels, groups * images, ...], v's kernel the cotangent, [outputs, images, ...]. NULL: it is not done so. */
 static Tensor *by_kernel(const FarConv *v, Tensor *x)
 {
     Image y = image_of((Tensor *)v->w, 1, 0), m;
-    int64_t sizes[D_SIZES], group = y.extent[CHANNEL] / groups_of(v), steps = y.extent[IMAGE] * y.extent[DEPTH] * y.extent[LINE] * y.extent[PLACE];
-    int64_t chunks = blocks(steps, CHUNK), channels = x->shape[0];
-    static const Edges none;
+    int64_t sizes[D_SIZES], steps = y.extent[IMAGE] * y.extent[DEPTH] * y.extent[LINE] * y.extent[PLACE], chunks = blocks(steps, CHUNK);
     Tensor *laid, *sum = NULL;
     DirectKind k;
 
-    if (kind_of(v, true, &k) && has_room(x, chunks * channels * k.taps[0] * k.taps[1] * k.taps[2] * y.extent[CHANNEL])) {
-        k.lanes = (int16_t)lanes_for(y.extent[CHANNEL]);
-        laid = choose_taps(&k, &y, group, channels, chunks) ? lay_image(v, x, &y, &k) : NULL;
-        if (laid) {
-            m = image_laid(laid, v->a->n);
-            if ((y.step[CHANNEL] == 1 && lies_forward(&y)) || image_lay(v->T, &y, &none, 1)) {
-                k.step[0] = (int32_t)m.step[PLACE], k.step[1] = (int32_t)y.step[PLACE];
-                put_steps(&m, &y, sizes);
-                sizes[D_CHUNKS] = chunks;
-                sizes[D_STEPS] = steps;
-                sizes[D_BLOCKS] = blocks(y.extent[CHANNEL], (int64_t)k.lanes * k.outputs);
-                sizes[D_BLOCKS] *= blocks((int64_t)k.taps[D_DEPTH] * k.taps[D_LINE], k.lines);
-                sizes[D_C] = channels;
-                sizes[D_GROUP] = group;
-                sum_chunks(v, &k, &m, &y, sizes, &sum);
-            }
-            image_done(&m);
-        }
+    if (kind_of(v, true, &k) && has_room(x, chunks * x->shape[0] * k.taps[0] * k.taps[1] * k.taps[2] * y.extent[CHANNEL]) &&
+        begin_taps(v, &k, x, &y, chunks, &laid)) {
+        m = image_laid(laid, v->a->n);
+        k.step[0] = (int32_t)m.step[PLACE], k.step[1] = (int32_t)y.step[PLACE];
+        put_steps(&m, &y, sizes);
+        sizes[D_CHUNKS] = chunks;
+        sizes[D_STEPS] = steps;
+        sizes[D_BLOCKS] = blocks(y.extent[CHANNEL], (int64_t)k.lanes * k.outputs) * blocks((int64_t)k.taps[D_DEPTH] * k.taps[D_LINE], k.lines);
+        sizes[D_C] = x->shape[0];
+        sizes[D_GROUP] = y.extent[CHANNEL] / groups_of(v);
+        sum_chunks(v, &k, &m, &y, sizes, &sum);
+        image_done(&m);
     }
     image_done(&y);
     return sum ? windows_result(v, sum, false) : NULL;

@@ -15,7 +15,7 @@ typedef struct DirectKind {
     uint8_t dt, sum, out;
     bool by_kernel, deep;
     bool grouped, inputs;       /* do outputs meet a part of the channels; several of them? */
-    bool pairs;                 /* are a lane's two outputs side by side, each of a channel of its own? Steps are then even, but those along outputs */
+    bool pairs;                 /* are a lane's two outputs side by side, each of a channel of its own? Steps are even then, but along outputs */
     bool whole, broken;         /* are lines whole numbers of strips; have sums more than one chunk of steps? */
     int16_t lanes, outputs, places;             /* lanes along outputs; outputs of a lane, `lanes` apart; places of a strip of it */
     int16_t beside;             /* lines that a lane has at once */

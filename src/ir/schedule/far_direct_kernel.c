@@ -15,13 +15,13 @@ static int lines_of(const DirectKind *k) { return k->taps[D_DEPTH] * k->taps[D_L
 static TileRef line_at(TileBuilder *b, const DirectKind *k, TileRef tap)
 {
     TileRef line = k->deep ? direct_rest(b, tap, k->taps[D_LINE]) : tap, depth;
-    TileRef at = direct_times(b, direct_plus(b, number_times(b, line, k->each[D_LINE]), k->start[D_LINE]), direct_size(b, D_XH));
+    TileRef at = direct_times(b, direct_plus(b, number_times(b, line, k->each[D_LINE]), k->start[D_LINE]), direct_step(b, k, D_XH));
 
     if (!k->deep)
         return at;
     depth = direct_over(b, tap, k->taps[D_LINE]);
     depth = direct_plus(b, number_times(b, depth, k->each[D_DEPTH]), k->start[D_DEPTH]);
-    return direct_add(b, at, direct_times(b, depth, direct_size(b, D_XD)));
+    return direct_add(b, at, direct_times(b, depth, direct_step(b, k, D_XD)));
 }
 
 static bool begin_share(TileBuilder *b, const DirectKind *k, Share *s)
@@ -30,11 +30,14 @@ static bool begin_share(TileBuilder *b, const DirectKind *k, Share *s)
     TileRef number = build_group(b, 1), lane = direct_lane(b, k, &s->chunk), group;
 
     s->channel = build_group(b, 2);
+    lane = number_times(b, lane, k->pairs ? k->outputs : 1);
     s->first = direct_add(b, number_times(b, direct_over(b, number, sets), k->lanes * k->outputs), lane);
     s->wanted = number_times(b, direct_rest(b, number, sets), k->lines);
     s->tap = build_add2(b, TOP_imin, s->wanted, build_number(b, lines - k->lines));
-    s->x = direct_times(b, s->channel, direct_size(b, D_XC));
-    if (k->grouped) {
+    s->x = direct_times(b, s->channel, direct_step(b, k, D_XC));
+    if (k->pairs) {
+        s->x = direct_add(b, s->x, s->first);
+    } else if (k->grouped) {
         group = build_add2(b, TOP_idiv, s->first, direct_size(b, D_GROUP));
         s->x = direct_add(b, s->x, group);
     }
@@ -49,24 +52,24 @@ static bool begin_share(TileBuilder *b, const DirectKind *k, Share *s)
 static void add_places(TileBuilder *b, const DirectKind *k, const Share *s, int places, TileRef x, TileRef y, TileRef *sum)
 {
     int16_t offset[DIRECT_VALUES], met[DIRECT_VALUES * DIRECT_TAPS];
-    int n = direct_offsets(k, places, offset, met), taps = k->taps[D_PLACE];
+    int n = direct_offsets(k, places, offset, met), taps = k->taps[D_PLACE], each = k->pairs ? 2 : 1;
     TileRef v[DIRECT_VALUES], c[DIRECT_SUMS], at;
 
     for (int i = 0; i < k->outputs * places; i++)
-        c[i] = direct_load(b, k, s->view[1], y, (int64_t)(i % places) * k->step[1] + (int64_t)(i / places) * k->lanes);
+        c[i] = direct_load(b, k, s->view[1], y, (int64_t)(i / k->outputs) * k->step[1] + (int64_t)(i % k->outputs) * direct_apart(k));
     for (int i = 0; i < k->outputs * places; i++)
         c[i] = direct_convert(b, k->sum, c[i]);
     for (int r = 0; r < k->lines; r++) {
         at = direct_add(b, s->line[r], x);
-        for (int i = 0; i < n; i++)
-            v[i] = direct_load(b, k, s->view[0], at, (int64_t)offset[i] * k->step[0]);
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n * each; i++)
+            v[i] = direct_load(b, k, s->view[0], at, (int64_t)offset[i / each] * k->step[0] + i % each);
+        for (int i = 0; i < n * each; i++)
             v[i] = direct_convert(b, k->sum, v[i]);
         for (int j = 0; j < places; j++)
             for (int u = 0; u < k->outputs; u++)
                 for (int t = 0; t < taps; t++) {
                     TileRef *to = &sum[(u * k->lines + r) * taps + t];
-                    *to = direct_fma(b, c[u * places + j], v[met[j * taps + t]], *to);
+                    *to = direct_fma(b, c[j * k->outputs + u], v[met[j * taps + t] * each + (k->pairs ? u : 0)], *to);
                 }
     }
 }
@@ -93,16 +96,16 @@ static bool add_row(TileBuilder *b, const DirectKind *k, const Share *s, TileRef
     TileRef lo = direct_max(b, build_add2(b, TOP_isub, from, before), zero), hi = build_add2(b, TOP_imin, build_add2(b, TOP_isub, to, before), w);
     TileRef line = build_add2(b, TOP_imod, row, h), image = build_add2(b, TOP_idiv, row, h), x, y, whole;
 
-    y = direct_add(b, s->y, direct_times(b, line, direct_size(b, D_YH)));
-    x = direct_times(b, number_times(b, line, k->stride[D_LINE]), direct_size(b, D_XH));
+    y = direct_add(b, s->y, direct_times(b, line, direct_step(b, k, D_YH)));
+    x = direct_times(b, number_times(b, line, k->stride[D_LINE]), direct_step(b, k, D_XH));
     if (k->deep) {
         TileRef d = direct_size(b, D_D), depth = build_add2(b, TOP_imod, image, d);
         image = build_add2(b, TOP_idiv, image, d);
-        y = direct_add(b, y, direct_times(b, depth, direct_size(b, D_YD)));
-        x = direct_add(b, x, direct_times(b, number_times(b, depth, k->stride[D_DEPTH]), direct_size(b, D_XD)));
+        y = direct_add(b, y, direct_times(b, depth, direct_step(b, k, D_YD)));
+        x = direct_add(b, x, direct_times(b, number_times(b, depth, k->stride[D_DEPTH]), direct_step(b, k, D_XD)));
     }
-    y = direct_add(b, y, direct_times(b, image, direct_size(b, D_YN)));
-    x = direct_add(b, x, direct_times(b, image, direct_size(b, D_XN)));
+    y = direct_add(b, y, direct_times(b, image, direct_step(b, k, D_YN)));
+    x = direct_add(b, x, direct_times(b, image, direct_step(b, k, D_XN)));
     if (k->places == 1)
         return add_run(b, k, s, 1, lo, hi, x, y, sum);
     whole = build_add2(b, TOP_isub, hi, lo);
@@ -125,7 +128,7 @@ static bool store_taps(TileBuilder *b, const DirectKind *k, const Share *s, cons
         for (int t = 0; t < taps; t++) {
             TileRef to = direct_add(b, direct_times(b, direct_plus(b, at, t), o), s->first);
             for (int u = 0; u < k->outputs; u++)
-                if (!direct_store(b, k, s->view[2], to, (int64_t)u * k->lanes, sum[(u * k->lines + r) * taps + t]))
+                if (!direct_store(b, k, s->view[2], to, (int64_t)u * direct_apart(k), sum[(u * k->lines + r) * taps + t]))
                     return false;
         }
         if (!direct_else(b, &l, NULL, 0) || !direct_end_if(b, &l, NULL, 0))
