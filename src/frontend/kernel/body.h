@@ -8,7 +8,7 @@
  *
  *   lead.c      matrices in stacks: the leading axes of a KTile, of what is loaded beside it, of what is returned
  *   make.c      one kernel for these dtypes, ranks, static values, sizes and lanes: parameters, the result
- *   body.c      statements: choices, leaving blocks, functions of the host        loops.c     loops        match.c     match
+ *   body.c      statements: choices, leaving blocks        loops.c     loops        match.c     match        inline.c    functions of the host
  *   expr.c      expressions, names, indices        calls.c     builtins, functions of the host        library.c   the tensor library's
  *   number.c    emitting nodes; ints as sums of indices        arith.c     operators and functions on numbers and block values
  *   place.c     memory: indexing, slicing, loading, storing
@@ -346,9 +346,11 @@ KVal klibrary_of_arrays(Body *B, KVal f, Sym name);     /* np.exp is exp here; o
 /* body.c */
 void kb_block_of(Body *B, AstSeq body);
 void kb_body_of(Body *B, AstSeq body);                  /* of a function */
-KVal kb_inline(Body *B, FuncObj *fn, const KVal *arg, const Sym *names, int n, const Ast *at);
 /* A value by a choice: test ? yes : no, each made in its own region. */
 KVal kb_choose(Body *B, KVal test, KVal (*make)(Body *, void *), void *yes, void *no);
+
+/* inline.c: what fn gives for these arguments, its body walked in place; names: NULL, or by name, NULL for by position. at: the call. */
+KVal kb_inline(Body *B, FuncObj *fn, const KVal *arg, const Sym *names, int n, const Ast *at);
 
 /* body.c and loops.c */
 typedef struct Flags { Sym ret, brk, cont, value; } Flags;      /* truths that say who left, and the value returned: variables */

@@ -10,22 +10,20 @@
 #include <math.h>
 #include <string.h>
 
-static const TileType *type_of(KVal v) { return tile_type(v.ref); }
-
 static KVal swapped(Body *B, KVal v, int axis)
 {
     KVal axes[2] = {kb_number(axis), kb_number(-1)};
 
-    return axis == type_of(v)->rank - 1 ? v : kb_transpose(B, v, axes, 2);
+    return axis == kb_type(v)->rank - 1 ? v : kb_transpose(B, v, axes, 2);
 }
 
 /* The last axis of v becomes one of its last two, the other is 1 long. */
 static KVal laid(Body *B, KVal v, bool down)
 {
-    int rank = type_of(v)->rank;
+    int rank = kb_type(v)->rank;
     int32_t shape[VIEW_RANK + 1];
 
-    memcpy(shape, type_of(v)->extent, sizeof(int32_t) * (size_t)rank);
+    memcpy(shape, kb_type(v)->extent, sizeof(int32_t) * (size_t)rank);
     shape[rank] = down ? 1 : shape[rank - 1];
     shape[rank - 1] = down ? shape[rank - 1] : 1;
     return kb_block(B, kb_reshape(B, v.ref, rank + 1, shape), NULL);
@@ -44,10 +42,10 @@ static KVal count_up(Body *B, int rank, int32_t n, bool down)
 
 static bool fits(Body *B, KVal v, int64_t n)
 {
-    int rank = type_of(v)->rank;
+    int rank = kb_type(v)->rank;
 
     for (int i = 0; i < rank; i++)
-        n *= type_of(v)->extent[i];
+        n *= kb_type(v)->extent[i];
     if (rank == VIEW_RANK || n > TILE_ELEMENTS_MAX)
         kb_fail(B, "blocks of at most %d axes whose elements times their axis are at most %d are put in order", VIEW_RANK - 1, TILE_ELEMENTS_MAX);
     return !B->failed;
@@ -61,9 +59,9 @@ static KVal both(Body *B, OpId op, KVal a, KVal b)
 /* How many elements of its row come before each one: along the last axis. */
 static KVal counted(Body *B, KVal v, bool descending)
 {
-    DType dt = (DType)type_of(v)->dtype;
-    int rank = type_of(v)->rank;
-    int32_t n = type_of(v)->extent[rank - 1];
+    DType dt = (DType)kb_type(v)->dtype;
+    int rank = kb_type(v)->rank;
+    int32_t n = kb_type(v)->extent[rank - 1];
     KVal own = laid(B, v, true), other = laid(B, v, false), before, same, sooner;
 
     before = kb_compare(B, descending ? AOP_GT : AOP_LT, other, own);
@@ -81,9 +79,9 @@ static KVal counted(Body *B, KVal v, bool descending)
 /* The places of the first k elements, by what counted() gives. */
 static KVal places(Body *B, KVal before, int32_t k)
 {
-    int rank = type_of(before)->rank;
+    int rank = kb_type(before)->rank;
     KVal hit = kb_compare(B, AOP_EQ, laid(B, before, false), count_up(B, rank, k, true));
-    KVal at = kb_cast(B, count_up(B, rank, type_of(before)->extent[rank - 1], false), DT_int32);
+    KVal at = kb_cast(B, count_up(B, rank, kb_type(before)->extent[rank - 1], false), DT_int32);
 
     at = kb_bad(hit) ? KBAD : kb_apply(B, OP_where, (KVal[]){hit, at, kb_number(0)}, 3);
     return kb_bad(at) ? KBAD : kb_reduce_axis(B, OP_sum, at, rank, false);
@@ -92,9 +90,9 @@ static KVal places(Body *B, KVal before, int32_t k)
 /* The elements of v at places along the last axis; 0 at those that there are not. */
 static KVal taken(Body *B, KVal v, KVal at)
 {
-    DType dt = (DType)type_of(v)->dtype;
-    int rank = type_of(v)->rank;
-    int32_t n = type_of(v)->extent[rank - 1];
+    DType dt = (DType)kb_type(v)->dtype;
+    int rank = kb_type(v)->rank;
+    int32_t n = kb_type(v)->extent[rank - 1];
     bool exact = dtype_is_float(dt);
     KVal x = laid(B, exact ? v : kb_cast(B, v, dt == DT_bool ? DT_int32 : dt), false), hit, y;
 
@@ -110,7 +108,7 @@ static KVal taken(Body *B, KVal v, KVal at)
 static KVal as_rows_of(Body *B, KVal v, KVal y, int axis)
 {
     AxisTag tag[VIEW_RANK];
-    int rank = type_of(v)->rank;
+    int rank = kb_type(v)->rank;
 
     if (kb_bad(y))
         return y;
@@ -123,7 +121,7 @@ static KVal as_rows_of(Body *B, KVal v, KVal y, int axis)
 static bool order_args(Body *B, KVal v, const KVal *arg, const Sym *names, int n, int *axis, bool *descending)
 {
     int64_t at = -1;
-    int rank = type_of(v)->rank;
+    int rank = kb_type(v)->rank;
 
     *descending = false;
     for (int i = 0; i < n; i++) {
@@ -145,14 +143,14 @@ static bool order_args(Body *B, KVal v, const KVal *arg, const Sym *names, int n
 
 static KVal sorted(Body *B, KVal v, const KVal *arg, const Sym *names, int n, bool values)
 {
-    bool descending, truths = type_of(v)->dtype == DT_bool;
+    bool descending, truths = kb_type(v)->dtype == DT_bool;
     KVal x, y;
     int axis;
 
     if (!order_args(B, v, arg, names, n, &axis, &descending))
         return KBAD;
     x = swapped(B, truths ? kb_cast(B, v, DT_int32) : v, axis);
-    n = type_of(x)->extent[type_of(x)->rank - 1];
+    n = kb_type(x)->extent[kb_type(x)->rank - 1];
     if (!fits(B, x, n))
         return KBAD;
     y = counted(B, x, descending);
@@ -168,35 +166,35 @@ static KVal first_places(Body *B, KVal v, const KVal *arg, int n)
     int64_t k;
     KVal y;
 
-    if (n != 2 || !kb_static_int(B, arg[0], "how many are the first", &k) || !fits(B, v, type_of(v)->extent[type_of(v)->rank - 1]))
+    if (n != 2 || !kb_static_int(B, arg[0], "how many are the first", &k) || !fits(B, v, kb_type(v)->extent[kb_type(v)->rank - 1]))
         return KBAD;
-    y = counted(B, type_of(v)->dtype == DT_bool ? kb_cast(B, v, DT_int32) : v, kb_is_static_true(arg[1]));
-    return as_rows_of(B, v, kb_bad(y) ? y : places(B, y, (int32_t)k), type_of(v)->rank - 1);
+    y = counted(B, kb_type(v)->dtype == DT_bool ? kb_cast(B, v, DT_int32) : v, kb_is_static_true(arg[1]));
+    return as_rows_of(B, v, kb_bad(y) ? y : places(B, y, (int32_t)k), kb_type(v)->rank - 1);
 }
 
 /* take_along(x, places, axis): places below 0 count from the end. */
 static KVal take_along(Body *B, KVal v, const KVal *arg, const Sym *names, int n)
 {
-    int axis, rank = type_of(v)->rank;
+    int axis, rank = kb_type(v)->rank;
     bool descending;
     KVal at = n ? kb_value(B, arg[0]) : KUNSET, x;
 
-    if (at.kind != K_BLOCK || type_of(at)->rank != rank || dtype_is_float((DType)type_of(at)->dtype))
+    if (at.kind != K_BLOCK || kb_type(at)->rank != rank || dtype_is_float((DType)kb_type(at)->dtype))
         return kb_fail(B, "take_along() takes a block of ints with as many axes as the block that it takes from");
     if (!order_args(B, v, arg + 1, names ? names + 1 : NULL, n - 1, &axis, &descending))
         return KBAD;
     x = swapped(B, v, axis);
     at = swapped(B, kb_cast(B, at, DT_int32), axis);
-    if (!fits(B, x, type_of(at)->extent[rank - 1]))
+    if (!fits(B, x, kb_type(at)->extent[rank - 1]))
         return KBAD;
     at = kb_apply(B, OP_where, (KVal[]){kb_compare(B, AOP_LT, at, kb_number(0)),
-                                        kb_binary(B, AOP_ADD, at, kb_number(type_of(x)->extent[rank - 1])), at}, 3);
+                                        kb_binary(B, AOP_ADD, at, kb_number(kb_type(x)->extent[rank - 1])), at}, 3);
     return kb_bad(at) ? at : as_rows_of(B, x, taken(B, x, at), axis);
 }
 
 bool kb_block_ordered(Body *B, KVal v, const char *name, const KVal *arg, const Sym *names, int n, KVal *out)
 {
-    if (!type_of(v)->rank)
+    if (!kb_type(v)->rank)
         return false;
     if (!strcmp(name, "sort") || !strcmp(name, "argsort"))
         *out = sorted(B, v, arg, names, n, name[0] == 's');
