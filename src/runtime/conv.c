@@ -109,9 +109,11 @@ static void turn(Gemm *g)
 static Gemm span_gemm(const Conv *v, const Span *s, int64_t k, int64_t skipped, char *windows, char *sums)
 {
     const char *w = v->own ? storage_data(v->own) : v->w;
-    Gemm g = {.accum = v->accum, .batch = 1, .m = v->o, .n = s->columns, .k = least(v->k - k, v->block), .arow = v->k, .acol = 1, .more = k > 0};
+    Gemm g = {.accum = v->accum, .batch = 1, .m = v->o, .n = s->columns, .k = least(v->k - k, v->block), .more = k > 0};
 
-    g.a = w + (s->group * v->o * v->k + k) * v->size;
+    g.arow = v->own ? v->k : v->wrow;
+    g.acol = v->own || v->taps > 1 ? 1 : v->wchannel;
+    g.a = w + (s->group * v->o * g.arow + k * g.acol) * v->size;
     if (v->lies) {
         const ConvAxis *x = &v->axis[v->n - 1];
         g.b = v->x + (s->from / v->lines * v->xbatch + s->group * v->c * v->xchannel + (s->from % v->lines * v->line + s->at) * x->xstride) * v->size;
@@ -387,6 +389,17 @@ static bool whole(Tensor **t)
 
 static bool planes(Tensor **t, int n) { return conv_planes_lie(*t, n) || whole(t); }
 
+/* The kernel, as products read it: of one tap it may be turned. */
+static bool kernel(Tensor **t)
+{
+    const Tensor *w = *t;
+    int64_t taps = 1;
+
+    for (int i = 2; i < w->rank; i++)
+        taps *= w->shape[i];
+    return (taps == 1 && (w->stride[0] == 1 || w->stride[1] == 1)) || whole(t);
+}
+
 KStatus kernel_conv(KERNEL_ARGS)
 {
     DType accum = accum_dtype(a, common_dtype(in[0], in[1]), (DType)type->dtype);
@@ -399,7 +412,7 @@ KStatus kernel_conv(KERNEL_ARGS)
     lanes.dtype = (uint8_t)lane_dtype(accum);
     if (y) {
         Conv v = conv_of(c, a, x, y, accum);
-        if (v.beside ? planes(&x, a->n) && planes(&y, a->n) : whole(&y))
+        if (v.beside ? planes(&x, a->n) && planes(&y, a->n) : kernel(&y))
             sum = k_result(c, &lanes);
         if (sum)
             s = conv_run(v, a, x, y, sum);

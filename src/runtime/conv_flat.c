@@ -252,7 +252,7 @@ bool conv_is_flat(const Conv *v)
     Flat f = {.v = (Conv *)v, .t = &cpu()->gemm->f32};
     int64_t windows = v->groups * v->batch * v->lines * v->line * v->k;
 
-    if (v->accum != DT_f32 || !f.t->strewn || !v->k || v->lies)
+    if (v->accum != DT_f32 || !f.t->strewn || !v->k || v->lies || (!v->own && v->wrow != v->k))
         return false;
     plan(&f);
     return f.cost < windows * (v->o + (v->columns ? COLUMN : WINDOW));
