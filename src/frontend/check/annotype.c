@@ -44,6 +44,8 @@ static Dim dims_name(Check *C, Sym name)
     Dim d;
     CFrame *f;
 
+    if (C->aliases)                                 /* a size of the type that is named, each time another */
+        return dim_open();
     for (f = C->frame; f; f = f->up)
         if ((f->up || f == C->frame) && find_dim(f->cls && !f->fn ? &f->cls->dims : &f->dims, name, &d))
             return d;
@@ -384,7 +386,10 @@ static bool is_written_type(const Ast *e)
     return false;
 }
 
-/* Image = Tensor["B", 3, 32, 32]: the type that one statement of the module alone gives a name; its sizes are those of who uses it. NULL: none. */
+/*
+ * Image = Tensor["B", 3, 32, 32]: the type that one statement of the module alone gives a name; NULL: none. Named sizes in it may differ from
+ * use to use: def product(a: Matrix, b: Matrix) -> Matrix.
+ */
 static const Type *alias_form(Check *C, const AstName *n)
 {
     const Local *l = n->bind == BIND_GLOBAL && (int)n->slot < C->home->nglob ? scope_local(C->home->scope, n->id) : NULL;
