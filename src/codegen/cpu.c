@@ -561,7 +561,7 @@ static bool covered(CpuCode *e, const TileBlock *b)
         if (n->op == TOP_over_ranks)
             return cpu_refuse(e, "sums over ranks, which wait for one another");
         if (n->op == TOP_say)
-            return cpu_refuse(e, "what is printed, which the interpreter says");
+            return cpu_refuse(e, "print(), which is the interpreter's");
         if (n->op == TOP_reduce && tile_type(n->in[0])->extent[n->attr->axis] > TILE_REDUCE_MAX &&
             !(e->gpu && (e->gpu->whole.chunk || n->attr->fast)))
             return cpu_refuse(e, "%d elements of an axis summed at once", tile_type(n->in[0])->extent[n->attr->axis]);
