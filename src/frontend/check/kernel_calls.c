@@ -178,6 +178,8 @@ static bool check_argument(KernelCall *k, const NativeParam *p, const CallArg *a
             return true;
     if (a->type->kind == TY_UNION || (wanted & 1 && a->type->kind == TY_TENSOR && kernel_is_captured(a->node)))
         return true;
+    if (kernel_op_id(k->op) == KOP_load && a->type->kind == TY_TENSOR && a->type->tensor->rank && AST_IS(a->node, Subscript))
+        return true;                                /* memory by steps, or at blocks of ints: it is loaded as it stands */
     return report_kind(k, p, a, wanted);
 }
 
