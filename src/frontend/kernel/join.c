@@ -146,7 +146,7 @@ static KVal join_places(Body *B, KVal a, KVal b)
 
     if (p.held != q->held && (!held_leave(B, &p) || !held_leave(B, q)))
         return KBAD;
-    if (p.buffer && q->buffer && p.view.node != q->view.node && p.rank == q->rank && p.dtype == q->dtype) {
+    if (p.buffer && q->buffer && p.view.node != q->view.node && p.rank - p.stacked == q->rank - q->stacked && p.dtype == q->dtype) {
         uintptr_t in[2] = {0, 0};
         int stack = ++*B->nstacks;
         map_find(B->stack, p.buffer, &in[0]);
