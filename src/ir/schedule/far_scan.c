@@ -152,20 +152,23 @@ static const char lines_text[] =
     "  %%room: index = index {i=8224}\n"
     "  %%a: view %s[1] shared = alloc %%room {name=\"a\" dtype=%s space=shared swizzle=rows}\n"
     "  %%first: index = imul %%part, %%chunks\n"
-    "  for %%k = %%none to %%chunks step %%one {\n"
-    "    %%c: index = iadd %%first, %%k\n"
-    "    %%e0: index = imul %%c, %%lanes\n"
-    "    %%e: index = iadd %%e0, %%lane\n"
-    "    %%v: %s[] = load %%x[%%own, %%e, %%none] {shape=(1, 1, 1) drop=7}\n"
-    "    %%w: %s[] = map convert %%v {dtype=%s}\n"
-    "    %%s0: index = imul %%k, %%apart\n"
-    "    %%s: index = iadd %%s0, %%lane\n"
-    "    store %%a[%%s], %%w {drop=1}\n"
-    "  }\n"
-    "  barrier\n"
-    "  %%scans: bool[] = ilt %%lane, %%chunks\n"
-    "  if %%scans {\n"
-    "    %%line: index = imul %%lane, %%apart\n";
+    "  %%some: index = index {i=%d}\n";
+
+/* An element of each of the next AT_ONCE chunks a lane, all loads before the first of them is needed. */
+static void put_chunks_in(StrBuf *b, const char *x, const char *a)
+{
+    sb_puts(b, "  for %k = %none to %chunks step %some {\n");
+    for (int k = 0; k < AT_ONCE; k++)
+        sb_printf(b, "    %%j%d: index = index {i=%d}\n    %%q%d: index = iadd %%k, %%j%d\n    %%c%d: index = iadd %%first, %%q%d\n"
+                     "    %%o%d: index = imul %%c%d, %%lanes\n    %%e%d: index = iadd %%o%d, %%lane\n"
+                     "    %%v%d: %s[] = load %%x[%%own, %%e%d, %%none] {shape=(1, 1, 1) drop=7}\n",
+                  k, k, k, k, k, k, k, k, k, k, k, x, k);
+    for (int k = 0; k < AT_ONCE; k++)
+        sb_printf(b, "    %%w%d: %s[] = map convert %%v%d {dtype=%s}\n    %%t%d: index = imul %%q%d, %%apart\n    %%p%d: index = iadd %%t%d, %%lane\n"
+                     "    store %%a[%%p%d], %%w%d {drop=1}\n",
+                  k, a, k, a, k, k, k, k, k, k);
+    sb_puts(b, "  }\n  barrier\n  %scans: bool[] = ilt %lane, %chunks\n  if %scans {\n    %line: index = imul %lane, %apart\n");
+}
 
 /* Chunks that others follow put down what they come to: the last one's is behind the end. */
 static const char lines_totals[] =
@@ -175,30 +178,24 @@ static const char lines_totals[] =
     "  }\n"
     "}\n";
 
-static const char lines_rest[] =
-    "  } else {\n"
-    "  }\n"
-    "  barrier\n"
-    "  for %%kr = %%none to %%chunks step %%one {\n"
-    "    %%cr: index = iadd %%first, %%kr\n"
-    "    %%r0: index = imul %%kr, %%apart\n"
-    "    %%r: index = iadd %%r0, %%lane\n"
-    "    %%p: %s[] = load %%a[%%r] {shape=(1) drop=1}\n"
-    "    %%follows: bool[] = ilt %%none, %%cr\n"
-    "    %%sum: %s[] = if %%follows {\n"
-    "      %%was: index = isub %%cr, %%one\n"
-    "      %%before: %s[] = load %%b[%%own, %%was, %%none] {shape=(1, 1, 1) drop=7}\n"
-    "      %%both: %s[] = map %s %%before, %%p\n"
-    "      yield %%both\n"
-    "    } else {\n"
-    "      yield %%p\n"
-    "    }\n"
-    "    %%er0: index = imul %%cr, %%lanes\n"
-    "    %%er: index = iadd %%er0, %%lane\n"
-    "    %%yr: %s[] = map convert %%sum {dtype=%s}\n"
-    "    store %%y[%%own, %%er, %%none], %%yr {drop=7}\n"
-    "  }\n"
-    "}\n";
+/* Results go back as they came, each after what is before its chunk. */
+static void put_chunks_out(StrBuf *b, const char *step, const char *a, const char *y)
+{
+    sb_puts(b, "  } else {\n  }\n  barrier\n  for %kr = %none to %chunks step %some {\n");
+    for (int k = 0; k < AT_ONCE; k++)
+        sb_printf(b, "    %%jr%d: index = index {i=%d}\n    %%qr%d: index = iadd %%kr, %%jr%d\n    %%cr%d: index = iadd %%first, %%qr%d\n"
+                     "    %%tr%d: index = imul %%qr%d, %%apart\n    %%pr%d: index = iadd %%tr%d, %%lane\n"
+                     "    %%z%d: %s[] = load %%a[%%pr%d] {shape=(1) drop=1}\n    %%was%d: index = isub %%cr%d, %%one\n"
+                     "    %%before%d: %s[] = load %%b[%%own, %%was%d, %%none] {shape=(1, 1, 1) drop=7}\n",
+                  k, k, k, k, k, k, k, k, k, k, k, a, k, k, k, k, a, k);
+    for (int k = 0; k < AT_ONCE; k++)
+        sb_printf(b, "    %%both%d: %s[] = map %s %%before%d, %%z%d\n    %%follows%d: bool[] = ilt %%none, %%cr%d\n"
+                     "    %%sum%d: %s[] = map where %%follows%d, %%both%d, %%z%d\n"
+                     "    %%or%d: index = imul %%cr%d, %%lanes\n    %%er%d: index = iadd %%or%d, %%lane\n"
+                     "    %%yr%d: %s[] = map convert %%sum%d {dtype=%s}\n    store %%y[%%own, %%er%d, %%none], %%yr%d {drop=7}\n",
+                  k, a, step, k, k, k, k, k, a, k, k, k, k, k, k, k, k, y, k, y, k, k);
+    sb_puts(b, "  }\n}\n");
+}
 
 /*
  * AT_ONCE elements of the lane's chunk from %at on, all loads before the first is added, as put_steps has them; stored where they were unless it is
@@ -233,7 +230,8 @@ static FarKernel *lines_kernel(OpId step, DType x, DType a, DType y, bool totals
 
     if (f)
         return f;
-    sb_printf(&b, lines_text, xs, as, ys, as, as, xs, as, as);
+    sb_printf(&b, lines_text, xs, as, ys, as, as, AT_ONCE);
+    put_chunks_in(&b, xs, as);
     put_line_steps(&b, s, as, "line", "b", true, totals);
     sb_printf(&b, "    %%few: index = index {i=%d}\n    %%next: index = iadd %%line, %%few\n    %%end: index = iadd %%line, %%lanes\n", AT_ONCE);
     sb_printf(&b, "    %%last: %s[] = for %%at = %%next to %%end step %%few carry(%%carried = %%sb%d) {\n", as, AT_ONCE - 1);
@@ -242,7 +240,7 @@ static FarKernel *lines_kernel(OpId step, DType x, DType a, DType y, bool totals
     if (totals)
         sb_puts(&b, lines_totals);
     else
-        sb_printf(&b, lines_rest, as, as, as, as, s, ys, ys);
+        put_chunks_out(&b, s, as, ys);
     f = far_read(key, sb_str(&b));
     sb_done(&b);
     return f;
