@@ -15,6 +15,7 @@
 #include "runtime/mesh.h"
 
 enum { CHUNK = 256, LONG = 8, LINES = 32, AT_ONCE = 8 };    /* elements; chunks; lines that are turned; elements loaded before the first is added */
+enum { FEW = 2048, ALONE = 32 };                            /* lanes that leave others idle; as many elements for each of those */
 
 static const char runs_text[] =
     "tessera.tile v1\n"
@@ -77,21 +78,21 @@ static const char join_text[] =
     "  }\n"
     "}\n";
 
-/* A kernel that scans from %first to %end: what it is for, and the dtypes of what it reads, adds in and stores. */
-typedef struct Steps { const char *step, *x, *a, *p; } Steps;
+/* A kernel that scans from %first to %end: what it is for, dtypes of what it reads, adds in and stores, elements that it loads at once. */
+typedef struct Steps { const char *step, *x, *a, *p; int many; } Steps;
 
 /*
- * AT_ONCE elements from %at on, all loads before the first of them is added: names of nodes have `tag` in them. The first ones begin with no
+ * So many elements from %at on, all loads before the first of them is added: names of nodes have `tag` in them. The first ones begin with no
  * sum. What is behind the end is read as 0, and not stored.
  */
 static void put_steps(StrBuf *b, const Steps *s, const char *at, const char *tag, bool begins)
 {
-    for (int k = 0; k < AT_ONCE; k++) {
+    for (int k = 0; k < s->many; k++) {
         sb_printf(b, "      %%k%s%d: index = index {i=%d}\n      %%i%s%d: index = iadd %%%s, %%k%s%d\n", tag, k, k, tag, k, at, tag, k);
         sb_printf(b, "      %%x%s%d: %s[] = load %%x[%%own, %%i%s%d, %%line] {shape=(1, 1, 1) drop=7}\n", tag, k, s->x, tag, k);
         sb_printf(b, "      %%a%s%d: %s[] = map convert %%x%s%d {dtype=%s}\n", tag, k, s->a, tag, k, s->a);
     }
-    for (int k = 0; k < AT_ONCE; k++) {
+    for (int k = 0; k < s->many; k++) {
         if (begins && !k)
             sb_printf(b, "      %%s%s0: %s[] = map convert %%a%s0 {dtype=%s}\n", tag, s->a, tag, s->a);
         else if (k)
@@ -103,11 +104,11 @@ static void put_steps(StrBuf *b, const Steps *s, const char *at, const char *tag
     }
 }
 
-static FarKernel *runs_kernel(OpId step, DType x, DType a, DType p)
+static FarKernel *runs_kernel(OpId step, DType x, DType a, DType p, int many)
 {
-    const struct { char name[8]; int32_t step, x, a, p; } what = {"scan", (int32_t)step, (int32_t)x, (int32_t)a, (int32_t)p};
+    const struct { char name[8]; int32_t step, x, a, p, many; } what = {"scan", (int32_t)step, (int32_t)x, (int32_t)a, (int32_t)p, many};
     uint64_t key = far_key(&what, sizeof what);
-    Steps s = {op_info[step].name, dtype_info[x].name, dtype_info[a].name, dtype_info[p].name};
+    Steps s = {op_info[step].name, dtype_info[x].name, dtype_info[a].name, dtype_info[p].name, many};
     StrBuf b = {0};
     FarKernel *f = far_known(key);
 
@@ -115,10 +116,10 @@ static FarKernel *runs_kernel(OpId step, DType x, DType a, DType p)
         return f;
     sb_printf(&b, runs_text, s.x, s.p);
     put_steps(&b, &s, "first", "b", true);
-    sb_printf(&b, "    %%few: index = index {i=%d}\n    %%next: index = iadd %%first, %%few\n", AT_ONCE);
-    sb_printf(&b, "    %%last: %s[] = for %%at = %%next to %%end step %%few carry(%%carried = %%sb%d) {\n", s.a, AT_ONCE - 1);
+    sb_printf(&b, "    %%few: index = index {i=%d}\n    %%next: index = iadd %%first, %%few\n", many);
+    sb_printf(&b, "    %%last: %s[] = for %%at = %%next to %%end step %%few carry(%%carried = %%sb%d) {\n", s.a, many - 1);
     put_steps(&b, &s, "at", "c", false);
-    sb_printf(&b, "      yield %%sc%d\n    }\n  } else {\n  }\n}\n", AT_ONCE - 1);
+    sb_printf(&b, "      yield %%sc%d\n    }\n  } else {\n  }\n}\n", many - 1);
     f = far_read(key, sb_str(&b));
     sb_done(&b);
     return f;
@@ -357,7 +358,7 @@ bool far_scan(OpId step, DType accum, Tensor *y, Tensor *x, int axis, bool rever
         return true;
     if (l.i == 1 && l.o >= LINES && l.n > 1 && scan_turned(step, accum, y, x, l.o, l.n, reverse))
         return true;
-    runs = runs_kernel(step, (DType)x->dtype, accum, l.c > 1 ? accum : (DType)y->dtype);
+    runs = runs_kernel(step, (DType)x->dtype, accum, l.c > 1 ? accum : (DType)y->dtype, l.o * l.c * l.i < FEW ? ALONE : AT_ONCE);
     if (!runs->code || !(from = tensor_contiguous(x)))
         return false;
     p = l.c == 1 || accum == (DType)y->dtype ? tensor_ref(y) : tensor_new(accum, y->rank, y->shape);
