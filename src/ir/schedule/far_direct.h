@@ -66,7 +66,7 @@ bool direct_store(TileBuilder *b, const DirectKind *k, TileRef view, TileRef at,
 TileRef direct_lane(TileBuilder *b, const DirectKind *k, TileRef *row);                 /* a lane's place along outputs, and *row: among the others */
 TileRef direct_zero(TileBuilder *b, const DirectKind *k);
 
-/* A loop that carries n values; the index, and in its body what it carries. loop_end closes it with what they have become. */
+/* A loop that carries n values; the index, and in its body what it carries. direct_loop_end closes it with what they have become. */
 typedef struct DirectLoop { TileBlock *outside; TileNode *node; } DirectLoop;
 TileRef direct_loop(TileBuilder *b, DirectLoop *l, TileRef lo, TileRef hi, int64_t step, TileRef *carried, int n);
 bool direct_loop_end(TileBuilder *b, DirectLoop *l, TileRef *carried, int n);
