@@ -198,6 +198,33 @@ static void yield_way(Body *B, TileBlock *at, const Merge *m, const Way *w, KVal
     B->b.at = here;
 }
 
+/* A whole array of the group's: a name for it is no copy. */
+static bool is_array(KVal v)
+{
+    const KPlace *p = v.kind == K_PLACE ? v.place : NULL;
+    int64_t at;
+
+    for (int i = 0; p && i < p->rank; i++)
+        if (!(p->stacked && !i) && (p->axis[i].gone || !lin_number_of(&p->axis[i].start, &at) || at))
+            return false;
+    return p && p->buffer && !p->held && tile_type(p->view)->space == SPACE_SHARED && kplace_free(p);
+}
+
+/* Of two arrays one is chosen; an array and a value are values. */
+static void arrays_or_values(Body *B, TileNode *n, Way *w)
+{
+    TileBlock *here = B->b.at;
+    const KPlace *p = w[0].value.place, *q = w[1].value.place;
+
+    if (w[0].value.kind == K_PLACE && w[1].value.kind == K_PLACE && p->dtype == q->dtype && kplace_free(p) == kplace_free(q))
+        return;
+    for (int r = 0; r < 2; r++) {
+        B->b.at = n->region[r];
+        w[r].value = w[r].value.kind == K_PLACE ? kb_value(B, w[r].value) : w[r].value;
+    }
+    B->b.at = here;
+}
+
 /* if test: yes() else: no(), with the variables that join and a value if they give one. */
 static KVal choose(Body *B, KVal test, WayFn *make, void *a, void *b)
 {
@@ -214,6 +241,8 @@ static KVal choose(Body *B, KVal test, WayFn *make, void *a, void *b)
     }
     w[0] = take_way(B, n->region[0], &before, a ? make : NULL, a);
     w[1] = take_way(B, n->region[1], &before, b ? make : NULL, b);
+    if (!B->failed)
+        arrays_or_values(B, n, w);
     if (!B->failed && (w[0].value.kind != K_UNSET || w[1].value.kind != K_UNSET)) {
         type = join_types(B, w[0].value, w[1].value);
         type = type.kind == K_UNSET ? KBAD : type;
@@ -246,8 +275,9 @@ typedef struct ChooseValue { KVal (*make)(Body *, void *); void *what; } ChooseV
 static void make_value(Body *B, void *what, KVal *value)
 {
     ChooseValue *c = what;
+    KVal v = c->make(B, c->what);
 
-    *value = kb_value(B, c->make(B, c->what));
+    *value = is_array(v) ? v : kb_value(B, v);
 }
 
 KVal kb_choose(Body *B, KVal test, KVal (*make)(Body *, void *), void *a, void *b)
