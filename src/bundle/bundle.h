@@ -83,13 +83,13 @@ BundleFiles bundle_folder(const char *path);    /* its files; the path stays the
 /* The key under which a kernel is found (tile_key), in hexadecimal. */
 enum { KEY_DIGITS = 32 };
 void bundle_key_text(Hash128 key, char text[static KEY_DIGITS + 1]);
-bool bundle_key_read(const char *text, Hash128 *out);
+bool bundle_key_read(const char *text, Hash128 *out);   /* false: that is no key */
 
 /* End a manifest: *text is an object without its last brace. */
 void bundle_seal(StrBuf *text);
 
-bool kernel_load(BundleKernel *k, const void *object, size_t n, StrBuf *err);
-void kernel_unload(BundleKernel *k);
+bool kernel_load(BundleKernel *k, const void *object, size_t n, StrBuf *err);  /* the object's code, copied; false: *err says why it is none */
+void kernel_unload(BundleKernel *k);                /* no call finds it any more */
 void bundle_offer_kernels(struct tsr_bundle *b);    /* fused nodes are run by these from now on */
 
 /*
@@ -100,7 +100,7 @@ int bundle_use_device(struct tsr_bundle *b, const BundleFiles *files, const char
 /* The first part of that: what there is for the chip, which is 80, 90, ..., or 0 for the driver of the tests. */
 int bundle_read_far(struct tsr_bundle *b, const BundleFiles *files, int sm, StrBuf *err);
 int bundle_wait(struct tsr_bundle *b, StrBuf *err);     /* until its GPU is done with all that it was given: did it go well? */
-void bundle_leave_device(struct tsr_bundle *b);
+void bundle_leave_device(struct tsr_bundle *b);    /* the code that a GPU was given for it goes */
 /* Say why, return the status. */
 int bundle_refuse(StrBuf *err, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int bundle_fault(int status, StrBuf *err);              /* a GPU's fault (runtime/cuda.h) as an error: TSR_MEMORY, or this one */

@@ -47,37 +47,38 @@ typedef struct LaneCode {
 void lanes_init(CpuCode *e, LaneCode *c);               /* of e's kernel, whose values are numbered */
 void lanes_done(LaneCode *c);
 bool cpu_lane_node(CpuCode *e, const TileNode *n);      /* false: the node is the group's */
-void cpu_lane_flush(CpuCode *e);
+void cpu_lane_flush(CpuCode *e);                        /* the run at hand, if there is one, becomes its loop */
+/* A loop over the strips of all lanes, of which the body is what follows: e->lanes->first, the values bound there. */
 CpuLoop strip_begin(CpuCode *e);
 void strip_end(CpuCode *e, CpuLoop *l);
-LLVMValueRef row_new(CpuCode *e, const TileType *t);
+LLVMValueRef row_new(CpuCode *e, const TileType *t);    /* memory for a value of each lane, made where the function begins */
 LLVMValueRef row_of(CpuCode *e, TileRef v);             /* outside of strips: its elements in memory, now */
-void row_store(CpuCode *e, const TileType *t, LLVMValueRef row, LLVMValueRef lanes);
+void row_store(CpuCode *e, const TileType *t, LLVMValueRef row, LLVMValueRef lanes);    /* the strip's lanes into their place in it */
 /* Outside of strips: the rows of `to` become `from`, for the lanes of a mask row or, NULL, all. */
 void rows_copy(CpuCode *e, const TileRef *to, const TileRef *from, int n, LLVMValueRef mask);
 static inline uint32_t value_number(const CpuCode *e, TileRef v) { return e->first[v.node->id] + (uint32_t)v.index; }
-bool cpu_varies(const CpuCode *e, TileRef v);
+bool cpu_varies(const CpuCode *e, TileRef v);           /* may it differ from lane to lane? */
 void strip_bind(CpuCode *e, TileRef v);                 /* a value from outside has lanes in this strip */
 
 /* ---- cpu_strip.c, cpu_strip_divide.c: a node in a strip ---- */
-void strip_node(CpuCode *e, const TileNode *n);
+void strip_node(CpuCode *e, const TileNode *n);         /* n for the lanes of the strip: its results are bound */
 LLVMValueRef strip_wide(CpuCode *e, TileRef v);         /* its lanes: i64s of an index */
 LLVMValueRef strip_flag(CpuCode *e, TileRef v);         /* of a bool, as i1s */
-LaneIndex strip_index(CpuCode *e, TileRef v);
-LLVMValueRef index_lanes(CpuCode *e, const LaneIndex *x);
+LaneIndex strip_index(CpuCode *e, TileRef v);           /* an index as it is known here */
+LLVMValueRef index_lanes(CpuCode *e, const LaneIndex *x);      /* written out: a vector of i64 */
 /* iadd, isub or imul of what is base + lane * step, if it is that again. */
 bool strip_straight(CpuCode *e, TileOp op, const LaneIndex *a, const LaneIndex *b, LaneIndex *out);
 int64_t index_multiple(TileRef v, int depth);           /* of an index that does not vary: a number that it is a multiple of */
-int64_t multiple_of_both(int64_t a, int64_t b);
-void strip_set(CpuCode *e, TileRef v, LLVMValueRef lanes);
+int64_t multiple_of_both(int64_t a, int64_t b);         /* the largest number that both are multiples of; 0 is one of all */
+void strip_set(CpuCode *e, TileRef v, LLVMValueRef lanes);      /* what v is in this strip */
 /* The divisions of the run by numbers of the launch begin here. An i1: does none have a step in this strip? NULL: there is none. */
 LLVMValueRef strip_divisions(CpuCode *e);
 void strip_divisions_end(CpuCode *e);
 bool strip_quotient(CpuCode *e, const TileNode *n, LaneIndex *out);    /* of a to_index of elements divided; false: as any other */
 bool strip_waits(const TileNode *n);                    /* is it a division of elements that only the to_index behind it takes, which makes it? */
 typedef struct Quotient { LLVMValueRef q, r; } Quotient;
-LaneIndex strip_divided(CpuCode *e, const TileNode *n, const LaneIndex *a, const LaneIndex *b);
-bool is_constant(LLVMValueRef x, int64_t v);
+LaneIndex strip_divided(CpuCode *e, const TileNode *n, const LaneIndex *a, const LaneIndex *b);     /* idiv or imod */
+bool is_constant(LLVMValueRef x, int64_t v);            /* is it the number v, known now? */
 LLVMValueRef mask_and(CpuCode *e, LLVMValueRef a, LLVMValueRef b);      /* NULL: all */
 LLVMValueRef mask_any(CpuCode *e, LLVMValueRef mask);
 DType row_dtype(const TileType *t);                     /* what a row has: lanes, or i64s */
