@@ -1,10 +1,11 @@
 """Random tensor functions (harness/staged.py), eagerly and staged: the same bits on every backend, at every level of LLVM's, and
-without each of the passes in turn; 2,000 functions, each of one configuration.  Random control flow (harness/flow.py), too."""
+without each of the passes in turn; 2,000 functions, each of one configuration.  Random control flow (harness/flow.py) and losses
+(harness/losses.py), too."""
 import pathlib
 import tempfile
 
 import mutants
-from harness import flow, process, staged
+from harness import flow, losses, process, staged
 from harness.test import Fail, Test
 
 FUNCTIONS = 100                                         # of a program, which is one process
@@ -12,6 +13,7 @@ CPU = ["--backend=cpu"]
 FILL = "255"                                            # what is never written is NaN, or -1
 FLOWS = (1, 2, 3, 4), 30                                # seeds of programs of control flow, and functions of each
 LONG = (1, 2, 3)                                        # seeds of programs of a few long functions and their gradients
+LOSSES = (1, 2, 3), 20                                  # seeds of programs of losses with their gradients, and how many in each
 RUNS = [                                                # (name, flags and settings, programs); seeds count on
     ("cpu", CPU, 6),
     ("O0", CPU + ["--opt-level=0"], 2),
@@ -65,5 +67,8 @@ def tests(ctx):
         yield Test(f"staged/flow-{seed}", lambda s=seed: compare(ctx, [], s, (flow.program(s, n), n)))
     for seed in LONG:
         yield Test(f"staged/long-{seed}", lambda s=seed: compare(ctx, CPU, s, (staged.long_program(s, 12), 12)))
+    seeds, losses_each = LOSSES
+    for seed in seeds:
+        yield Test(f"staged/losses-{seed}", lambda s=seed: compare(ctx, CPU, s, (losses.program(s, losses_each), losses_each)))
     for name, flags, seed in programs():
         yield Test(f"staged/{name}", lambda f=flags, s=seed: compare(ctx, f, s))
