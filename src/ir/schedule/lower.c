@@ -500,6 +500,30 @@ static Sym whole_schedule(const Schedule *s)
     return sym(text);
 }
 
+/* Does a group do nothing but sums of columns, of operands that have all axes, so that two groups may do the same columns to the same bits? */
+static bool sums_columns_alone(const Lower *l)
+{
+    bool alone = l->s->lean && l->s->kind == SCHEDULE_COLUMNS && !l->turns && !l->s->whole && l->r->npasses == 1;
+
+    for (int v = 0; alone && v < l->r->nvalues; v++) {
+        const RegionValue *x = &l->r->value[v];
+        bool row = region_is_row(l->r, x);
+        alone = !(x->out && !row) && !(row && x->has && lower_operand(l, x->node) >= 0);
+    }
+    return alone;
+}
+
+/* The group's first row. The last group of columns reaches as far back as it takes to be whole: at an edge each thread waits for each load. */
+static TileRef first_row(Lower *l)
+{
+    TileRef m = index_of(l, l->turns ? schedule_group_rows(l->s) : l->s->m), row = add2(l, TOP_imul, group_of(l, 0), m);
+
+    if (!sums_columns_alone(l))
+        return row;
+    row = add2(l, TOP_imin, row, add2(l, TOP_isub, lower_size(l, "n0"), m));
+    return add2(l, TOP_imax, row, l->zero);
+}
+
 static void emit_kernel(Lower *l)
 {
     set_grid(l);
@@ -509,8 +533,7 @@ static void emit_kernel(Lower *l)
         lower_round_views(l);
     l->step = index_of(l, l->s->n);
     l->end = lower_reduces(l) && fixed_length(l) >= 0 ? index_of(l, fixed_length(l)) : inner_size(l);
-    l->row0 = group_of(l, 0);
-    l->row0 = add2(l, TOP_imul, l->row0, index_of(l, l->turns ? schedule_group_rows(l->s) : l->s->m));
+    l->row0 = first_row(l);
     l->from = l->zero;
     l->to = l->end;
     if (l->s->part == PART_SUMS) {
