@@ -240,7 +240,7 @@ int product_rounds(Tensor *const *x, const Attr *a)
         bool turned = t->stride[r - 1] != 1 && t->stride[r - 2] == 1;
         if ((t->dtype != DT_f32 && t->dtype != DT_tf32) || !steps)
             return 0;
-        if (turned == (i == 1) && product_is_copied(t, turned, true))
+        if (turned == (i == 1) && !repeats(t) && product_is_copied(t, turned, true))
             which |= 1 << i;
         else if (steps % WHOLE || x[!i]->shape[other] < WORTH_A_COPY || (t->dtype == DT_tf32 && repeats(t)))
             return 0;
