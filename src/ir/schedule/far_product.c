@@ -146,8 +146,6 @@ Sym product_schedule(const ProductKind *p)
         sb_printf(&text, " split=%d", p->split);
     if (p->cluster > 1)
         sb_printf(&text, " cluster=%d", p->cluster);
-    if (p->order)
-        sb_printf(&text, " order=%d", p->order);
     if (p->fast)
         sb_puts(&text, " promote=0");
     s = sym(sb_str(&text));

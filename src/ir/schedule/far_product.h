@@ -14,7 +14,7 @@ typedef struct ProductKind {
     bool fast;                  /* of bytes: sums are not added in f32 after each round */
     int32_t block[3];           /* rows, columns, steps */
     int8_t inner[3];            /* how operands, and the sums, step along the axis on which they lie side by side: 1 or STRIDE_ANY */
-    int8_t warps, stages, sets, split, cluster, order;  /* of the schedule; 0: not said */
+    int8_t warps, stages, sets, split, cluster; /* of the schedule; 0: not said */
     uint8_t still[2];           /* axes of batches, a bit each, along which x and y are the same, as tensor copies want to know */
     int16_t formula;            /* cost of what is computed of each sum, if it is long */
 } ProductKind;

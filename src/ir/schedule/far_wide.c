@@ -161,18 +161,6 @@ static bool clusters_share(const ProductKind *p, const Wide *w, const int64_t *s
     return (w->cluster > 1 || (w->rows * w->columns >= LARGE && w->sets == 1 && is_askew(p, sizes))) && (down % 2 == 0 || down >= MANY);
 }
 
-/* Rows of tiles, or of clusters of them, that go through all columns together: more than usual where their operand is short. 0: as usual. */
-static int rows_together(const Wide *w, const ProductKind *p, const int64_t *sizes)
-{
-    enum { USUAL = 8, MOST = 32, KEPT = 12 << 20 };     /* bytes of it that stay in the L2 cache */
-    int64_t each = (int64_t)w->rows * p->cluster * sizes[4] * (int64_t)raw_size((DType)p->x);
-    int n = USUAL;
-
-    while (n < MOST && 2 * n * each <= KEPT)
-        n *= 2;
-    return n > USUAL && w->rows * n <= sizes[2] ? n : 0;
-}
-
 int product_choose_wide(ProductKind *p, const int64_t *sizes, int most)
 {
     bool thin = sizes[3] <= THIN && sizes[0] * sizes[1] == 1;
@@ -184,7 +172,6 @@ int product_choose_wide(ProductKind *p, const int64_t *sizes, int most)
     p->warps = w->warps, p->stages = size == 2 ? w->stages : 0, p->sets = w->sets;
     p->split = (int8_t)way.split;
     p->cluster = clusters_share(p, w, sizes) ? 2 : 1;
-    p->order = (int8_t)rows_together(w, p, sizes);
     return way.parts;
 }
 
