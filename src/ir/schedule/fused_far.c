@@ -19,8 +19,7 @@ enum {
     FAR_SIDE = 64,              /* rows and columns of one that is turned */
     FAR_ROWS = 16, FAR_COLUMNS = 128, FAR_NARROW = 32,  /* that a group does at once: side by side, four a thread or one */
     FAR_DEEP = 1024,            /* rows of the columns that a group sums before its threads meet, where sums may go in any order */
-    FAR_GROUPS = 512,           /* that fill the chip, */
-    FAR_SMALL = 4,              /* and so many times as many of few rows, which have eight threads each */
+    FAR_GROUPS = 512,           /* that fill the chip */
     FAR_CHUNKS = 64, FAR_PIECE = 8192,  /* of a row that is whole, at most; elements of a piece of a longer one */
     FAR_THREADS = 64,           /* of a group of short rows, at least */
     FAR_LANES = 8, FAR_WARP = 32, FAR_STEP = 8,         /* chunks of a warp, of pairs */
@@ -179,11 +178,10 @@ static int64_t far_part(const Run *u, const Schedule *s)
     const LaunchSpace *p = &u->space;
     int64_t n0 = p->nkept ? p->size[p->nkept - 1] : 1, n1 = p->naxes > p->nkept ? p->size[p->nkept] : 1;
     int64_t groups = (n0 + s->m - 1) / s->m * rounds_of(p), part = TILE_REDUCE_MAX;
-    int64_t most = s->kind == SCHEDULE_COLUMNS ? FAR_GROUPS : FAR_GROUPS * FAR_SMALL;
 
-    if (fused_is_total(u) || groups >= most / 2 || n1 < 4 * TILE_REDUCE_MAX || !schedule_parts(&u->c->r))
+    if (fused_is_total(u) || groups >= FAR_GROUPS / 2 || n1 < 4 * TILE_REDUCE_MAX || !schedule_parts(&u->c->r))
         return 0;
-    while ((n1 + part - 1) / part > PARTS_MOST || (n1 + part - 1) / part * groups > most)
+    while ((n1 + part - 1) / part > PARTS_MOST || (n1 + part - 1) / part * groups > FAR_GROUPS)
         part *= 2;
     return part < n1 ? part : 0;
 }
