@@ -278,12 +278,6 @@ static LLVMValueRef and_all_aligned(CpuCode *e, const Cluster *c, LLVMValueRef i
     return is;
 }
 
-/* Are all strips plain? */
-static LLVMValueRef all_plain(CpuCode *e, const Cluster *c, const Ends *ends, int width)
-{
-    return and_all_aligned(e, c, cpu_compare(e, LLVMIntSLE, cpu_number(e, c->shape[c->strip]), ends->plain), width);
-}
-
 /* Several strips a thread, so that what they load is under way together. */
 static void walk_plain(CpuCode *e, Cluster *c, int width, int each)
 {
@@ -336,10 +330,12 @@ static int strips_at_once(CpuCode *e, const Cluster *c, int width)
     return each;
 }
 
+/* A tile that lies within all views goes by vectors, if they are aligned, else by elements, neighbours by neighbouring threads. */
 static void walk_strips(CpuCode *e, Cluster *c)
 {
-    int width = strip_width(e, c), each = strips_at_once(e, c, width);
-    LLVMBasicBlockRef whole, ragged, done;
+    int width = strip_width(e, c), each = strips_at_once(e, c, width), singly = strips_at_once(e, c, 1);
+    LLVMBasicBlockRef way[3], other, done;
+    LLVMValueRef inside;
     Ends ends;
 
     c->masked_width = 1;
@@ -349,17 +345,24 @@ static void walk_strips(CpuCode *e, Cluster *c)
         walk_ragged(e, c, width, &ends);
         return;
     }
-    whole = cpu_block(e), ragged = cpu_block(e), done = cpu_block(e);
+    for (int i = 0; i < 3; i++)
+        way[i] = cpu_block(e);
+    other = cpu_block(e), done = cpu_block(e);
     e->gpu->vectors.n = 0;
-    LLVMBuildCondBr(e->u->builder, all_plain(e, c, &ends, width), whole, ragged);
-    LLVMPositionBuilderAtEnd(e->u->builder, whole);
-    walk_plain(e, c, width, each);
-    e->gpu->vectors.n = 0;
-    LLVMBuildBr(e->u->builder, done);
-    LLVMPositionBuilderAtEnd(e->u->builder, ragged);
-    c->width = width;
-    walk_ragged(e, c, width, &ends);
-    LLVMBuildBr(e->u->builder, done);
+    inside = cpu_compare(e, LLVMIntSLE, cpu_number(e, c->shape[c->strip]), ends.plain);
+    LLVMBuildCondBr(e->u->builder, and_all_aligned(e, c, inside, width), way[0], other);
+    LLVMPositionBuilderAtEnd(e->u->builder, other);
+    LLVMBuildCondBr(e->u->builder, inside, way[1], way[2]);
+    for (int i = 0; i < 3; i++) {
+        LLVMPositionBuilderAtEnd(e->u->builder, way[i]);
+        c->width = i == 1 ? 1 : width;
+        if (i < 2)
+            walk_plain(e, c, c->width, i ? singly : each);
+        else
+            walk_ragged(e, c, width, &ends);
+        e->gpu->vectors.n = 0;
+        LLVMBuildBr(e->u->builder, done);
+    }
     LLVMPositionBuilderAtEnd(e->u->builder, done);
 }
 
