@@ -89,8 +89,8 @@ for xs, ws, more in [((2, 16, 8, 8), (24, 16, 3, 3), {"padding": 1}), ((2, 40, 1
 '''
 
 MADE = '''
-x, w = [zeros(s, dtype=bf16).permute(0, 3, 1, 2) for s in ((64, 28, 28, 128), (128, 3, 3, 128))]
-for stride in (1, 2):
+for c, stride in ((128, 1), (128, 2), (32, 1)):
+    x, w = [zeros(s, dtype=bf16).permute(0, 3, 1, 2) for s in ((64, 28, 28, c), (c, 3, 3, c))]
     f = lambda x, w: conv2d(x, w, stride=stride, padding=1)
     y = f(x, w)
     vjp(f, x, w)[1](y)
@@ -115,11 +115,11 @@ def texts(ctx, text):
 
 def made(ctx):
     """A convolution and both derivatives, with strides too, are wgmma of boxes of four axes that tensor copies bring; ptxas spills nothing."""
-    windows = [t for t in texts(ctx, MADE) if "wgmma" in t]
+    windows = [t for t in texts(ctx, MADE) if "wgmma" in t or "mma.sync" in t]
     for t in windows:
         if len(re.findall(r"cp\.async\.bulk\.tensor\.4d\.shared", t)) < 2 or "mma.sync" in t:
             raise Fail(t[:2000])
-    if len(windows) < 6:
+    if len(windows) < 9:
         raise Fail(f"{len(windows)} kernels")
     ptxas = shutil.which("ptxas") or shutil.which("/usr/local/cuda/bin/ptxas")
     for t in windows if ptxas else []:

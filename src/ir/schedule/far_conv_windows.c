@@ -82,8 +82,10 @@ static bool kernel_lies_well(const Image *w, bool *across)
 /* The kernel's elements as they lie, or as a copy. false: something failed. */
 static bool see_kernel(Trace *T, Image *w, WindowKind *k)
 {
-    if (!kernel_lies_well(w, &k->across))
+    if (!kernel_lies_well(w, &k->across) || (k->across && k->grouped)) {
+        k->across = false;                      /* groups have few outputs */
         return image_lay(T, w, &no_edges, UNIT);
+    }
     turn_back(w, k);
     return true;
 }

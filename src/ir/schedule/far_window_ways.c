@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { PLACES = 132 };          /* processors of the chip that the figures are of */
+enum { PLACES = 132, ACROSS = 64 };     /* processors of the chip that the figures are of; columns of an operand that lies along them, at least */
 
 /* rate: of the units' limit, in hundredths, that the loop reaches; rest: clocks that are not under it. */
 typedef struct Way { int16_t rows, columns; int8_t warps, sets, stages; int16_t rate, rest; } Way;
@@ -69,8 +69,8 @@ double windows_of_places(WindowKind *k, const int64_t *extent, int64_t images, i
         for (int steps = 128 / bytes; steps >= 16; steps /= 2) {
             int16_t box[3];
             int64_t tiles;
-            if (k->grouped && (group % ways[i].columns || channels % steps))
-                continue;                       /* what lies beside is another group's */
+            if ((k->grouped && (group % ways[i].columns || channels % steps)) || (k->across && ways[i].columns < ACROSS))
+                continue;                       /* what lies beside is another group's; units take no narrower rows of what lies across */
             tiles = find_box(ways[i].rows, extent, images, box) * blocks(outputs, ways[i].columns);
             double all = clocks(&ways[i], tiles, (double)(taps * blocks(channels, steps)), steps * bytes / 2);
             if (least && all >= least)
