@@ -362,7 +362,7 @@ static int sum_chunks(const FarConv *v, const DirectKind *k, const Image *x, con
     int done = f->code ? -1 : 0;
 
     *sum = tensor_new((DType)v->y->dtype, AXES, shape + 1);
-    if (f->code && parts && *sum && flat(x, device, false, &arg[0]) && flat(y, device, false, &arg[1]) &&
+    if (f->code && parts && *sum && far_flat(x->t, device, false, x->offset, &arg[0]) && flat(y, device, false, &arg[1]) &&
         far_flat(parts, device, true, parts->offset, &arg[2]))
         done = far_launcher(f->code, f->tile, device, sizes, arg, v->T->span);
     if (done == 1)
