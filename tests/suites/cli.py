@@ -204,6 +204,16 @@ def every_verb_has_help(ctx):
             raise Fail(f"help {verb}: {q.stderr}")
 
 
+def library_imports_its_own(ctx):
+    """A program's file with the name of one of the library's own modules is the program's alone."""
+    with tempfile.TemporaryDirectory() as d:
+        (pathlib.Path(d) / "norms.tsr").write_text("print('of the program')\nmine = 1\n")
+        code = "from tessera.models import GPT2\nprint(GPT2.__name__)\nimport norms\nprint(norms.mine)"
+        p = process.run([ctx.tessera, "run", "-e", code], env={**os.environ, "TESSERA_PATH": d})
+    if p.stdout != "GPT2\nof the program\n1\n":
+        raise Fail(p.stdout + p.stderr)
+
+
 def starts_quickly(ctx):
     """An empty program costs less than 30 ms of processor time, at the best of five tries."""
     best = min(cpu_seconds([ctx.tessera, "run", "-e", ""]) for _ in range(5))
@@ -219,7 +229,8 @@ def cpu_seconds(argv):
 
 
 FUNCTIONS = (ctrl_c_stops, ctrl_c_is_caught, ctrl_c_stops_sleep, broken_pipe_is_quiet, full_disk_is_an_error,
-             file_size_limit_is_an_error, memory_limit_is_an_error, memory_limit_while_compiling, every_verb_has_help, starts_quickly)
+             file_size_limit_is_an_error, memory_limit_is_an_error, memory_limit_while_compiling, every_verb_has_help, library_imports_its_own,
+             starts_quickly)
 
 
 def tests(ctx):
