@@ -537,7 +537,7 @@ void scope_resolve(Unit *u, Scope *globals, ScopeOptions opt, DiagSink *sink)
     Res R = {.u = u, .sink = sink, .opt = opt, .globals = globals};
     Frame f = {0};
 
-    if (strncmp(u->src->path, LIBRARY_FOLDER, strlen(LIBRARY_FOLDER)))
+    if (!is_of_library(u->src->path))
         spaces_look_again();
     u->module->scope = globals;
     globals->node = (Ast *)u->module;

@@ -205,7 +205,7 @@ const Space *space_import(const char *dotted, int level, const char *from)
     size_t ndir = slash ? (size_t)(slash - from) + 1 : 0;
     const Space *s;
 
-    if (from && !level && !strncmp(from, LIBRARY_FOLDER, strlen(LIBRARY_FOLDER)))
+    if (!level && is_of_library(from))
         return space_builtin(dotted);           /* a file of the program's does not stand in for one of the library */
     for (int up = 1; up < level && ndir; up++) {
         for (ndir--; ndir && from[ndir - 1] != '/'; ndir--)

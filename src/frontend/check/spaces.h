@@ -17,7 +17,10 @@
 #include "base/sym.h"
 #include "base/vec.h"
 
+#include <string.h>
+
 #define LIBRARY_FOLDER "<stdlib>/"      /* where the built-in modules' sources are, as people see it */
+static inline bool is_of_library(const char *path) { return path && !strncmp(path, LIBRARY_FOLDER, sizeof LIBRARY_FOLDER - 1); }
 
 typedef struct Piece {
     uint32_t at, end;           /* bytes of the text */

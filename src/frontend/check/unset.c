@@ -465,7 +465,7 @@ static void check_body(Res *R, Scope *s, AstSeq body)
 
 void unset_check(Res *R)
 {
-    if (R->sink->errors || R->opt.repl || !strncmp(R->u->src->path, LIBRARY_FOLDER, strlen(LIBRARY_FOLDER)))
+    if (R->sink->errors || R->opt.repl || is_of_library(R->u->src->path))
         return;
     if (R->globals->ways)
         check_body(R, R->globals, R->u->module->body);

@@ -158,8 +158,6 @@ bool attr_store(Interp *I, Value v, AttrCache *a, Value x)
             value_unref(x);
             return false;
         }
-        if (a->name == I->s_name && x.tag == V_STR)
-            ((ClassObj *)v.o)->name = str_to_sym(as_str(x));
         return class_store(I, (ClassObj *)v.o, a->name, x);
     case V_FUNC: return func_store(I, (FuncObj *)v.o, a->name, x);
     case V_MODULE: return module_store(I, (ModuleObj *)v.o, a->name, x);

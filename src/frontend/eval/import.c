@@ -407,13 +407,7 @@ static Value find_builtin(Interp *I, Sym name, Value *first)
     return v;
 }
 
-/* A file of the program's does not stand in for one of the library: what the library imports is the library's. */
-static bool is_of_library(const ModuleObj *m)
-{
-    return m && m->path && !strncmp(m->path, LIBRARY_FOLDER, strlen(LIBRARY_FOLDER));
-}
-
-/* Both ends of an import: the module named and its outermost package. */
+/* Both ends of an import: the module named and its outermost package. A file of the program's does not stand in for one that the library imports. */
 static Value find(Interp *I, Sym name, int level, const ModuleObj *from, Value *first)
 {
     StrBuf folder = {0};
@@ -427,7 +421,7 @@ static Value find(Interp *I, Sym name, int level, const ModuleObj *from, Value *
         return v;
     }
     v = from && from->path && from->path[0] == '<' && !level ? VNONE : load_below(I, sb_str(&folder), name, first);
-    for (int i = 0; v.tag == V_NONE && !level && !is_of_library(from) && I->opt.path && I->opt.path[i]; i++)
+    for (int i = 0; v.tag == V_NONE && !level && !(from && is_of_library(from->path)) && I->opt.path && I->opt.path[i]; i++)
         v = load_below(I, I->opt.path[i], name, first);
     if (v.tag == V_NONE && !level)
         v = find_builtin(I, name, first);

@@ -64,7 +64,7 @@ static inline Value *item_place(Value v, int64_t i) { return v.tag == V_LIST ? &
 /* A class of the program, whose attributes may change. */
 static inline bool is_own_class(const ClassObj *c)
 {
-    return !(c->flags & CLASS_NATIVE) && c->module && c->module->path && strncmp(c->module->path, LIBRARY_FOLDER, strlen(LIBRARY_FOLDER));
+    return !(c->flags & CLASS_NATIVE) && c->module && c->module->path && !is_of_library(c->module->path);
 }
 
 static inline bool is_shared(uint32_t tag)
